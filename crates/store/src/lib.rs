@@ -7,27 +7,41 @@
 //! Every change increments the revision of the store and stamps the changed rows with it, in one transaction that holds
 //! the lock of the revision. Transactions therefore commit in the order of their revisions, and whoever reads the rows
 //! after a revision misses none.
+//!
+//! Every change has a random identity besides its number. Whoever follows the store compares the identity of the last change
+//! that it saw, and so notices a copy without the newest changes that took the place of the store, or a restored backup, also
+//! if the numbers are equal. A trigger chooses the identity, so that no writer can forget it.
 
 mod failure; // why an operation failed
 mod location; // which database is used
 mod hash_key; // keyed hashes of keys, secrets and tokens
 mod records; // accounts, keys, audit entries
 mod columns; // columns of statements → rows
+mod list_page; // a page of a list
 mod backend; // the two kinds of databases
+mod operation_timeout; // how long an operation may take
 mod migrations; // the tables, and how older ones are brought up to date
 mod pool; // opens a database
 mod transaction; // changes
 mod store; // reads
+mod lists; // lists for people, page by page
 mod listener; // notifications about changes
 mod people; // users of the console, their sessions and links
 mod usage; // usage by minute, hour and day
 
 pub use failure::StoreFailure;
 pub use hash_key::{HASH_BYTES, HashKey};
+pub use list_page::{ListPage, NamePosition};
 pub use listener::ChangeListener;
+pub use lists::{AUDIT_COUNT_MAX, AuditSearch, KeyAgePosition, KeyCounts};
 pub use location::StoreLocation;
-pub use people::{LinkKind, LinkRecord, SessionRecord, UserRecord, UserRole, UserStatus};
-pub use records::{AccountRecord, AccountStatus, AuditRecord, KeyRecord, KeyStatus, RowPosition};
+pub use people::{LinkKind, LinkRecord, ListedUser, SessionRecord, UserRecord, UserRole, UserStatus};
+pub use records::{
+    AccountRecord, AccountStatus, AuditRecord, ChangeMark, KeyRecord, KeyStatus, RowPosition, StoreHistory,
+};
 pub use store::{KEY_PAGE_ROWS, Store};
 pub use transaction::StoreTransaction;
-pub use usage::{UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};
+pub use usage::{
+    DayTotal, KeyDaySum, StoredUsage, UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery,
+    UsageRow, UsageStep, UsedKey,
+};

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgListener;
 
 use crate::failure::StoreFailure;
-use crate::pool::within_timeout;
+use crate::operation_timeout::within_timeout;
 
 /// The channel on which every change is announced.
 pub(crate) const CHANNEL: &str = "chaingate_changes";

@@ -43,6 +43,11 @@ impl StoreLocation {
         Self { kind: LocationKind::Sqlite(data_dir.join(SQLITE_FILE)) }
     }
 
+    /// Whether this is a file that does not exist yet, so that it has no keys.
+    pub fn is_missing_file(&self) -> bool {
+        matches!(&self.kind, LocationKind::Sqlite(file) if !file.exists())
+    }
+
     /// Reads `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `sqlite:FILE`. The error does not repeat the URL, which can
     /// contain a password.
     pub fn parse(url: &str) -> Result<Self, String> {

@@ -6,6 +6,7 @@ use sqlx::Row;
 use crate::backend::{BackendTransaction, OnBackend, each_backend};
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
+use crate::operation_timeout::within_timeout;
 
 /// The statements that lead from one version to the next.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +29,25 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("migrations/3.sqlite.sql"),
         postgres: include_str!("migrations/3.postgres.sql"),
     },
+    Migration {
+        sqlite: include_str!("migrations/4.sqlite.sql"),
+        postgres: include_str!("migrations/4.postgres.sql"),
+    },
+    Migration {
+        sqlite: include_str!("migrations/5.sqlite.sql"),
+        postgres: include_str!("migrations/5.postgres.sql"),
+    },
+    Migration {
+        sqlite: include_str!("migrations/6.sqlite.sql"),
+        postgres: include_str!("migrations/6.postgres.sql"),
+    },
 ];
 
 /// Number of the lock of PostgreSQL that one process at a time holds while it migrates; any fixed number would do.
 const MIGRATION_LOCK: i64 = 0x6368_6169_6e67_6174;
+
+/// Lets the statements of migrations take longer than others: tables with millions of rows are written anew.
+const LONG_STATEMENTS: &str = "SET LOCAL statement_timeout = '10min'";
 
 /// Applies the missing migrations of `all`. The transaction must hold the only right to write (SQLite), or gets it here
 /// (PostgreSQL), so that of two processes that start together one migrates and the other finds the result.
@@ -40,15 +56,17 @@ pub(crate) async fn migrate(
     all: &[Migration],
 ) -> Result<(), StoreFailure> {
     if let OnBackend::Postgres(connection) = transaction {
-        sqlx::query("SELECT pg_advisory_xact_lock($1)")
-            .bind(MIGRATION_LOCK)
-            .execute(&mut **connection)
-            .await?;
+        let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK);
+        within_timeout(lock.execute(&mut **connection)).await?;
     }
-    execute(transaction, "CREATE TABLE IF NOT EXISTS store_version (version BIGINT NOT NULL)").await?;
-    let (found, known) = (version(transaction).await?, all.len() as i64);
+    let create = "CREATE TABLE IF NOT EXISTS store_version (version BIGINT NOT NULL)";
+    within_timeout(execute(transaction, create)).await?;
+    let (found, known) = (within_timeout(version(transaction)).await?, all.len() as i64);
     if found > known {
         return Err(StoreFailure::NewerVersion { found, known });
+    }
+    if found < known && matches!(transaction, OnBackend::Postgres(_)) {
+        execute(transaction, LONG_STATEMENTS).await?;
     }
     for (migration, version) in all.iter().zip(1..).skip(found as usize) {
         let statements = match transaction {

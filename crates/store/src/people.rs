@@ -6,4 +6,4 @@ mod users; // users
 
 pub use links::{LinkKind, LinkRecord};
 pub use sessions::SessionRecord;
-pub use users::{UserRecord, UserRole, UserStatus};
+pub use users::{ListedUser, UserRecord, UserRole, UserStatus};

@@ -2,35 +2,45 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::ConnectOptions;
 use sqlx::error::DatabaseError;
+use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use tokio::time::Instant;
+use sqlx::{ConnectOptions, Connection, PgConnection};
+use tokio::time::{Instant, timeout};
 
 use crate::backend::{BackendPool, BackendTransaction, OnBackend};
 use crate::failure::StoreFailure;
 use crate::location::{LocationKind, StoreLocation};
 use crate::migrations::{MIGRATIONS, migrate};
+use crate::operation_timeout::within_timeout;
 
-/// Connections of one `Store`. A gateway has one store for each of the feed, the usage ledger, the admin API and the console.
-const CONNECTIONS_MAX: u32 = 6;
+/// Connections of one `Store`. A gateway has one store for each of the feed, the usage ledger, the admin API and the console, so 16
+/// connections at most: a PostgreSQL with its default of 100 carries six gateways. The feed needs three.
+const CONNECTIONS_MAX: u32 = 4;
 
-/// How long an operation waits for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an operation waits for a connection that others use.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long PostgreSQL may work on one statement, wait for a lock, and keep a transaction whose owner is gone. Notices are
-/// switched off, because `sqlx` logs them. These are not parameters of the connection, which PgBouncer refuses.
+/// How long PostgreSQL may take for the first connection, and for a sign of life on a connection that is used again.
+const ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long PostgreSQL may work on one statement, wait for a lock, keep a transaction whose owner is gone, and keep a connection
+/// whose other end is silent: its locks would stop all changes. Notices are switched off, because `sqlx` logs them. These are
+/// not parameters of the connection, which PgBouncer refuses.
 const SESSION_SETTINGS: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
                                 SET idle_in_transaction_session_timeout = '30s'; \
-                                SET client_min_messages = warning";
+                                SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+                                SET tcp_keepalives_count = 3; SET client_min_messages = warning";
 
-/// How long a statement may take with all waiting; longer than the limits above, so that those report their reason.
-const OPERATION_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long all migrations may take: tables with millions of rows are written anew, which would begin again for ever after the
+/// limit on other operations.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How long a statement waits for another process that writes to the same SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,25 +54,35 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Connections that were idle for so long are closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Waits for an operation no longer than [`OPERATION_TIMEOUT`]: a server that hangs keeps its connections open.
-pub(crate) async fn within_timeout<T, E: Into<StoreFailure>>(
-    operation: impl Future<Output = Result<T, E>>,
-) -> Result<T, StoreFailure> {
-    match tokio::time::timeout(OPERATION_TIMEOUT, operation).await {
-        Ok(done) => done.map_err(Into::into),
-        Err(_) => Err(StoreFailure::Unavailable(format!("no answer within {OPERATION_TIMEOUT:?}"))),
+/// The connections of a pool that were opened before some moment, and are not used again.
+#[derive(Clone, Debug, Default)]
+struct OldConnections {
+    opened_before: Arc<Mutex<Option<Instant>>>,
+}
+
+impl OldConnections {
+    /// From now on, all connections that are open now are old.
+    fn add_all(&self) {
+        *self.opened_before.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn contain(&self, connection: &PoolConnectionMetadata) -> bool {
+        let opened_before = *self.opened_before.lock().unwrap_or_else(PoisonError::into_inner);
+        opened_before.is_some_and(|moment| connection.age > moment.elapsed())
     }
 }
 
 /// Connects to the database and brings its tables up to date.
 pub(crate) async fn open(location: &StoreLocation) -> Result<BackendPool, StoreFailure> {
     let pool = match &location.kind {
-        LocationKind::Sqlite(file) => open_sqlite(file).await?,
+        LocationKind::Sqlite(file) => within_timeout(open_sqlite(file)).await?,
         LocationKind::Postgres(options) => open_postgres(options).await?,
     };
-    let mut transaction = begin(&pool).await?;
-    migrate(&mut transaction, MIGRATIONS).await?;
-    commit(transaction).await?;
+    let mut transaction = within_timeout(begin(&pool)).await?;
+    let migrated = timeout(MIGRATION_TIMEOUT, migrate(&mut transaction, MIGRATIONS)).await;
+    let unanswered = |_| StoreFailure::Unavailable(format!("no answer within {MIGRATION_TIMEOUT:?}"));
+    migrated.map_err(unanswered)??;
+    within_timeout(commit(transaction)).await?;
     Ok(pool)
 }
 
@@ -93,10 +113,23 @@ async fn open_sqlite(file: &Path) -> Result<BackendPool, StoreFailure> {
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
         .disable_statement_logging();
+    let (old, opened) = (OldConnections::default(), Arc::new(Mutex::new(inode(file))));
+    let path: Arc<Path> = Arc::from(file);
     let pool = SqlitePoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
-        .acquire_timeout(CONNECT_TIMEOUT)
-        .idle_timeout(IDLE_TIMEOUT);
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(IDLE_TIMEOUT)
+        // The file can be replaced by a backup. The connections of before have the deleted file, and would read and write it for ever.
+        .before_acquire(move |_, connection| {
+            let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = inode(&path);
+            if *opened != found {
+                *opened = found;
+                old.add_all();
+            }
+            let is_new = !old.contain(&connection);
+            Box::pin(async move { Ok(is_new) })
+        });
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         match pool.clone().connect_with(options.clone()).await {
@@ -107,6 +140,11 @@ async fn open_sqlite(file: &Path) -> Result<BackendPool, StoreFailure> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// What tells a file from another one with the same path; `None` if there is none.
+fn inode(file: &Path) -> Option<(u64, u64)> {
+    fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Whether another process has locked the file. SQLite waits for it by itself, but not while it changes a new file to
@@ -135,12 +173,42 @@ async fn open_postgres(options: &PgConnectOptions) -> Result<BackendPool, StoreF
         Some(_) => options.clone(),
         None => options.clone().application_name("chaingate"),
     };
+    let old = OldConnections::default();
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
-        .acquire_timeout(CONNECT_TIMEOUT)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(IDLE_TIMEOUT)
         .after_connect(|connection, _| {
             Box::pin(async move { sqlx::raw_sql(SESSION_SETTINGS).execute(connection).await.map(drop) })
-        });
-    Ok(OnBackend::Postgres(pool.connect_with(options.disable_statement_logging()).await?))
+        })
+        // Instead of the tests of `sqlx`, which wait for a connection that hangs for as long as the system keeps it open.
+        .test_before_acquire(false)
+        .before_acquire({
+            let old = old.clone();
+            move |connection, metadata| Box::pin(is_usable(connection, metadata, old.clone()))
+        })
+        .after_release(move |connection, metadata| Box::pin(is_usable(connection, metadata, old.clone())));
+    let connected = timeout(ALIVE_TIMEOUT, pool.connect_with(options.disable_statement_logging())).await;
+    let unanswered = |_| StoreFailure::Unavailable(format!("no connection within {ALIVE_TIMEOUT:?}"));
+    Ok(OnBackend::Postgres(connected.map_err(unanswered)??))
+}
+
+/// Whether a connection answers. After one that does not, none of the same age is tried: what made it hang, such as a router that
+/// has forgotten it, has mostly done so to all of them.
+async fn is_usable(
+    connection: &mut PgConnection,
+    metadata: PoolConnectionMetadata,
+    old: OldConnections,
+) -> Result<bool, sqlx::Error> {
+    if old.contain(&metadata) {
+        return Ok(false);
+    }
+    match timeout(ALIVE_TIMEOUT, connection.ping()).await {
+        // A connection that is broken is closed, and another one is used.
+        Ok(answered) => Ok(answered.is_ok()),
+        Err(_) => {
+            old.add_all();
+            Ok(false)
+        }
+    }
 }

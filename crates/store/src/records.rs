@@ -98,3 +98,23 @@ pub struct RowPosition<R> {
     pub revision: i64,
     pub id: R,
 }
+
+/// One change of a store. The same revision has another identity in another history of the store, such as that of a copy which
+/// lacked the newest changes when it took the place of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeMark {
+    pub revision: i64,
+    /// A random text, new with every change.
+    pub identity: String,
+}
+
+/// The newest change of a store, compared with one that was seen before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreHistory {
+    pub newest: ChangeMark,
+    /// Whether the change that was seen before is one of this store. If it is not, nothing that was read until then may be relied
+    /// on.
+    pub has_seen: bool,
+    /// Whether the store may have that change all the same, because it remembers only newer ones.
+    pub has_forgotten: bool,
+}

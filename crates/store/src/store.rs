@@ -10,10 +10,12 @@ use crate::backend::{BackendPool, OnBackend, each_backend};
 use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HashKey;
+use crate::list_page::{ListPage, key_page};
 use crate::listener::ChangeListener;
 use crate::location::StoreLocation;
-use crate::pool::{self, within_timeout};
-use crate::records::{AccountRecord, AuditRecord, KeyRecord, RowPosition};
+use crate::operation_timeout::within_timeout;
+use crate::pool;
+use crate::records::{AccountRecord, ChangeMark, KeyRecord, RowPosition, StoreHistory};
 use crate::transaction::StoreTransaction;
 
 /// Rows that one statement reads at most, so that a large table never waits in one reply of the database.
@@ -52,15 +54,17 @@ impl Store {
         &self.shared.location
     }
 
-    /// Connects and brings the tables up to date, unless that is done already.
+    /// Connects and brings the tables up to date, unless that is done already. Large tables take minutes, so this is not limited
+    /// like other operations.
     pub async fn prepare(&self) -> Result<(), StoreFailure> {
-        self.pool().await.map(drop)
+        let OpenStore { location, pool } = &*self.shared;
+        pool.get_or_try_init(|| Box::pin(pool::open(location))).await.map(drop)
     }
 
     pub(crate) async fn pool(&self) -> Result<&BackendPool, StoreFailure> {
         let OpenStore { location, pool } = &*self.shared;
         // The limit includes the wait for others that open the store, because each of them can wait for a server that hangs.
-        within_timeout(pool.get_or_try_init(|| pool::open(location))).await
+        within_timeout(pool.get_or_try_init(|| Box::pin(pool::open(location)))).await
     }
 
     /// Closes all connections.
@@ -92,12 +96,27 @@ impl Store {
         Ok(HashKey::from_bytes(hash_bytes(bytes)?))
     }
 
-    /// The number of the newest change.
-    pub async fn revision(&self) -> Result<i64, StoreFailure> {
-        let query = "SELECT revision FROM store_state WHERE id = 1";
-        Ok(each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
-        }))
+    /// The newest change, and the secret with which keys and secrets are hashed, as of the same moment.
+    pub async fn newest_change(&self) -> Result<(ChangeMark, HashKey), StoreFailure> {
+        let query = "SELECT revision, identity, hash_key FROM store_state JOIN store_changes USING (revision) WHERE id = 1";
+        let (revision, identity, hash_key): (i64, String, Vec<u8>) = each_backend!(self.pool().await?, pool => {
+            within_timeout(sqlx::query_as(query).fetch_one(pool)).await?
+        });
+        Ok((ChangeMark { revision, identity }, HashKey::from_bytes(hash_bytes(hash_key)?)))
+    }
+
+    /// The newest change, and whether the store has the change that was seen last.
+    pub async fn history(&self, seen: &ChangeMark) -> Result<StoreHistory, StoreFailure> {
+        let query = "SELECT revision, identity, \
+                     (SELECT COUNT(*) FROM store_changes WHERE revision = $1 AND identity = $2), \
+                     (SELECT MIN(revision) FROM store_changes) \
+                     FROM store_state JOIN store_changes USING (revision) WHERE id = 1";
+        let (revision, identity, count, oldest): (i64, String, i64, i64) = each_backend!(self.pool().await?, pool => {
+            let query = sqlx::query_as(query).bind(seen.revision).bind(&seen.identity);
+            within_timeout(query.fetch_one(pool)).await?
+        });
+        let newest = ChangeMark { revision, identity };
+        Ok(StoreHistory { newest, has_seen: count > 0, has_forgotten: seen.revision < oldest })
     }
 
     /// The next `PAGE_ROWS` accounts in the order in which they were changed last.
@@ -114,66 +133,48 @@ impl Store {
         Ok(rows.into_iter().map(AccountColumns::into_row_at).collect())
     }
 
-    /// The next [`KEY_PAGE_ROWS`] keys in the order in which they were changed last.
+    /// The next `count` keys, at most [`KEY_PAGE_ROWS`], in the order in which they were changed last.
     pub async fn keys_changed_after(
         &self,
         position: &RowPosition<String>,
+        count: i64,
     ) -> Result<Vec<(RowPosition<String>, KeyRecord)>, StoreFailure> {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(KEY_PAGE_ROWS);
+            let count = count.clamp(0, KEY_PAGE_ROWS);
+            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(count);
             within_timeout(query.fetch_all(pool)).await?
         });
         rows.into_iter().map(KeyColumns::into_row_at).collect()
     }
 
     /// The next `PAGE_ROWS` accounts in the order of their ids.
-    pub async fn accounts_after(&self, id: i64) -> Result<Vec<AccountRecord>, StoreFailure> {
+    pub async fn accounts_after(&self, id: i64) -> Result<ListPage<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE id > $1 ORDER BY id LIMIT $2";
         let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(id).bind(PAGE_ROWS).fetch_all(pool)).await?
+            within_timeout(sqlx::query_as(query).bind(id).bind(PAGE_ROWS + 1).fetch_all(pool)).await?
         });
-        Ok(rows.into_iter().map(|columns| columns.into_row_at().1).collect())
+        Ok(ListPage::of(rows.into_iter().map(|columns| columns.into_row_at().1).collect(), PAGE_ROWS))
     }
 
     /// The next [`KEY_PAGE_ROWS`] keys of an account in the order of their ids, revoked ones included.
-    pub async fn keys_of(&self, account_id: i64, after_id: &str) -> Result<Vec<KeyRecord>, StoreFailure> {
+    pub async fn keys_of(
+        &self,
+        account_id: i64,
+        after_id: &str,
+    ) -> Result<ListPage<KeyRecord>, StoreFailure> {
         if !is_storable(after_id) {
-            return Ok(Vec::new());
+            return Ok(ListPage::of(Vec::new(), KEY_PAGE_ROWS));
         }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(KEY_PAGE_ROWS);
+            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(KEY_PAGE_ROWS + 1);
             within_timeout(query.fetch_all(pool)).await?
         });
-        rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()
-    }
-
-    /// At most `count` keys of an account: those that are not revoked first, and the newest before the others. Their settings
-    /// are left empty, because those of many keys take much memory.
-    pub async fn key_list_of(&self, account_id: i64, count: i64) -> Result<Vec<KeyRecord>, StoreFailure> {
-        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, \
-                     '{}' AS settings, revision FROM api_keys WHERE account_id = $1 \
-                     ORDER BY CASE status WHEN 'revoked' THEN 1 ELSE 0 END, created_at DESC, id LIMIT $2";
-        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(account_id).bind(count.clamp(0, PAGE_ROWS));
-            within_timeout(query.fetch_all(pool)).await?
-        });
-        rows.into_iter().map(|columns| columns.into_row_at().map(|(_, row)| row)).collect()
-    }
-
-    /// How many keys of an account are accepted at `now`, and how many users it has.
-    pub async fn count_keys_and_users(&self, account_id: i64, now: i64) -> Result<(i64, i64), StoreFailure> {
-        let query = "SELECT (SELECT COUNT(*) FROM api_keys WHERE account_id = $1 AND status = 'active' \
-                     AND (expires_at IS NULL OR expires_at > $2)), \
-                     (SELECT COUNT(*) FROM users WHERE account_id = $1)";
-        Ok(each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(account_id).bind(now);
-            within_timeout(query.fetch_one(pool)).await?
-        }))
+        key_page(rows, KEY_PAGE_ROWS)
     }
 
     /// The account with a name.
@@ -208,26 +209,6 @@ impl Store {
             within_timeout(sqlx::query_as(query).bind(id).fetch_optional(pool)).await?
         });
         row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
-    }
-
-    /// The newest `count` entries of the audit log before the entry `before`, the newest first.
-    pub async fn audit_entries(&self, before: i64, count: i64) -> Result<Vec<AuditRecord>, StoreFailure> {
-        let query = "SELECT id, at, actor, action, subject, details FROM audit_entries \
-                     WHERE id < $1 ORDER BY id DESC LIMIT $2";
-        type Columns = (i64, i64, String, String, String, String);
-        let rows: Vec<Columns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(before).bind(count.clamp(0, PAGE_ROWS));
-            within_timeout(query.fetch_all(pool)).await?
-        });
-        let row = |(id, at, actor, action, subject, details)| AuditRecord {
-            id,
-            at,
-            actor,
-            action,
-            subject,
-            details,
-        };
-        Ok(rows.into_iter().map(row).collect())
     }
 
     /// Records that keys were used at `at`, with one statement. This is not a change that others follow, so the revision

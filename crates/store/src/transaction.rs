@@ -9,7 +9,8 @@ use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HashKey;
 use crate::listener::CHANNEL;
-use crate::pool::{self, within_timeout};
+use crate::operation_timeout::within_timeout;
+use crate::pool;
 use crate::records::{AccountRecord, AuditRecord, KeyRecord};
 
 /// An open change. Dropping it undoes everything.

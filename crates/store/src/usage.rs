@@ -1,15 +1,24 @@
 //! Usage by minute, hour and day.
 //!
-//! Usage arrives in batches of entries with sequence numbers. A batch is added to all three tables in one transaction,
-//! together with its last number, so that a batch that is sent again is recognised and counts once.
+//! Usage arrives in batches of entries with sequence numbers. A batch is added to all tables in one transaction, together with
+//! its last number, so that a batch that is sent again is recognised and counts once.
+//!
+//! A day can have millions of rows, so no statement reads all rows of a day. Sums over keys and over accounts, and the credits
+//! of the day, are kept in tables of their own, which `fill` fills for rows of earlier versions.
 
 mod flush; // adds usage
+mod count_columns; // the columns that are summed up
+mod day_credits; // credits by day, account and key
+mod fill; // sums of rows of earlier versions
+mod key_day_sums; // what single keys have used on a day
 mod report; // sums of usage
 mod retention; // deletes old usage
 mod usage_row; // what is counted, and for whom
 
-pub use flush::UsageFlush;
-pub use report::{UsageDimension, UsageQuery};
+pub use day_credits::DayTotal;
+pub use flush::{StoredUsage, UsageFlush};
+pub use key_day_sums::KeyDaySum;
+pub use report::{UsageDimension, UsageQuery, UsedKey};
 pub use usage_row::{UsageCounts, UsageGroup, UsageRow};
 
 /// The tables of usage. Each has all usage, as long as it is kept there.
@@ -48,12 +57,39 @@ impl UsageStep {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.name() == name)
     }
+}
 
-    fn table(self) -> &'static str {
+/// What the rows of a table tell apart, besides time, network, method and outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UsageDetail {
+    Keys,
+    Accounts,
+    Networks,
+}
+
+impl UsageDetail {
+    const ALL: [Self; 3] = [Self::Keys, Self::Accounts, Self::Networks];
+
+    /// The columns that identify a row, in the order of the primary key.
+    fn group_columns(self) -> &'static [&'static str] {
         match self {
-            Self::Minute => "usage_minutes",
-            Self::Hour => "usage_hours",
-            Self::Day => "usage_days",
+            Self::Keys => &["account", "starts_at", "network", "key_id", "method", "outcome"],
+            Self::Accounts => &["account", "starts_at", "network", "method", "outcome"],
+            Self::Networks => &["starts_at", "network", "method", "outcome"],
+        }
+    }
+
+    fn table(self, step: UsageStep) -> &'static str {
+        match (self, step) {
+            (Self::Keys, UsageStep::Minute) => "usage_minutes",
+            (Self::Keys, UsageStep::Hour) => "usage_hours",
+            (Self::Keys, UsageStep::Day) => "usage_days",
+            (Self::Accounts, UsageStep::Minute) => "usage_account_minutes",
+            (Self::Accounts, UsageStep::Hour) => "usage_account_hours",
+            (Self::Accounts, UsageStep::Day) => "usage_account_days",
+            (Self::Networks, UsageStep::Minute) => "usage_network_minutes",
+            (Self::Networks, UsageStep::Hour) => "usage_network_hours",
+            (Self::Networks, UsageStep::Day) => "usage_network_days",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::backend::each_backend;
 use crate::columns::hash_bytes;
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
-use crate::pool::within_timeout;
+use crate::operation_timeout::within_timeout;
 use crate::store::Store;
 use crate::transaction::StoreTransaction;
 

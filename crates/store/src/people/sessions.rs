@@ -4,7 +4,7 @@ use crate::backend::each_backend;
 use crate::columns::{hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
-use crate::pool::within_timeout;
+use crate::operation_timeout::within_timeout;
 use crate::store::{PAGE_ROWS, Store};
 use crate::transaction::StoreTransaction;
 

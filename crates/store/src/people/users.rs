@@ -7,7 +7,8 @@ use sqlx::Row;
 use crate::backend::each_backend;
 use crate::columns::is_storable;
 use crate::failure::StoreFailure;
-use crate::pool::within_timeout;
+use crate::list_page::{ListPage, NamePosition, end_of};
+use crate::operation_timeout::within_timeout;
 use crate::store::{PAGE_ROWS, Store};
 use crate::transaction::StoreTransaction;
 
@@ -33,6 +34,14 @@ impl fmt::Debug for UserRecord {
         shown.field("id", &self.id).field("email", &self.email).field("role", &self.role);
         shown.field("account_id", &self.account_id).field("status", &self.status).finish_non_exhaustive()
     }
+}
+
+/// A user in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedUser {
+    pub user: UserRecord,
+    /// When one of their sessions was used last.
+    pub last_seen_at: Option<i64>,
 }
 
 /// What a user may see and change.
@@ -91,6 +100,13 @@ const SELECT_BY_ID: &str =
 const SELECT_BY_EMAIL: &str =
     "SELECT id, email, role, account_id, password_hash, status, created_at FROM users WHERE email = $1";
 
+const USERS_BY_EMAIL: &str = "SELECT id, email, role, account_id, password_hash, status, created_at, \
+     (SELECT MAX(last_used_at) FROM sessions WHERE user_id = users.id) FROM users \
+     WHERE (email, id) > ($1, $2) AND email < $3 ORDER BY email, id LIMIT $4";
+const USERS_OF_ACCOUNT_BY_EMAIL: &str = "SELECT id, email, role, account_id, password_hash, status, created_at, \
+     (SELECT MAX(last_used_at) FROM sessions WHERE user_id = users.id) FROM users \
+     WHERE account_id = $5 AND (email, id) > ($1, $2) AND email < $3 ORDER BY email, id LIMIT $4";
+
 impl Store {
     pub async fn user(&self, id: i64) -> Result<Option<UserRecord>, StoreFailure> {
         let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
@@ -109,14 +125,50 @@ impl Store {
         Ok(row.map(user))
     }
 
-    /// The first `PAGE_ROWS` users of an account in the order of their ids.
-    pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserRecord>, StoreFailure> {
-        let query = "SELECT id, email, role, account_id, password_hash, status, created_at FROM users \
-                     WHERE account_id = $1 ORDER BY id LIMIT $2";
-        let rows: Vec<UserColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(account_id).bind(PAGE_ROWS).fetch_all(pool)).await?
+    /// Users whose email addresses begin with a text, in the order of these addresses, after a position: those of one account,
+    /// or of all.
+    pub async fn users_by_email(
+        &self,
+        account_id: Option<i64>,
+        start: &str,
+        after: Option<&NamePosition<i64>>,
+        count: i64,
+    ) -> Result<ListPage<ListedUser>, StoreFailure> {
+        let count = count.clamp(0, PAGE_ROWS);
+        let first = NamePosition::new(start, 0);
+        let (end, after) = (end_of(&first.folded_name), after.unwrap_or(&first));
+        if !is_storable(&end) || !is_storable(&after.folded_name) {
+            return Ok(ListPage::of(Vec::new(), count));
+        }
+        let statement = account_id.map_or(USERS_BY_EMAIL, |_| USERS_OF_ACCOUNT_BY_EMAIL);
+        type Columns = (i64, String, String, Option<i64>, Option<String>, String, i64, Option<i64>);
+        let rows: Vec<Columns> = each_backend!(self.pool().await?, pool => {
+            let mut query = sqlx::query_as(statement)
+                .bind(&after.folded_name).bind(after.id).bind(&end).bind(count + 1);
+            if let Some(account_id) = account_id {
+                query = query.bind(account_id);
+            }
+            within_timeout(query.fetch_all(pool)).await?
         });
-        Ok(rows.into_iter().map(user).collect())
+        let listed = |(id, email, role, account, hash, status, created_at, last_seen_at)| ListedUser {
+            user: user((id, email, role, account, hash, status, created_at)),
+            last_seen_at,
+        };
+        Ok(ListPage::of(rows, count).map(listed))
+    }
+
+    /// How many users of an account have email addresses that begin with a text.
+    pub async fn count_users(&self, account_id: i64, start: &str) -> Result<i64, StoreFailure> {
+        let query = "SELECT COUNT(*) FROM users WHERE account_id = $1 AND email >= $2 AND email < $3";
+        let first = NamePosition::new(start, 0);
+        if !is_storable(start) {
+            return Ok(0);
+        }
+        Ok(each_backend!(self.pool().await?, pool => {
+            let query =
+                sqlx::query(query).bind(account_id).bind(&first.folded_name).bind(end_of(&first.folded_name));
+            within_timeout(query.fetch_one(pool)).await?.try_get(0)?
+        }))
     }
 
     /// Whether any operator may sign in.

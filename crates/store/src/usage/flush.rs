@@ -3,24 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use resources::BUCKETS;
 use sqlx::{AssertSqlSafe, Row};
 
+use super::count_columns::{add_on_conflict, count_columns};
+use super::day_credits::{DayTotal, add_day_credits};
+use super::fill::FillProgress;
 use super::usage_row::{UsageCounts, UsageGroup, UsageRow};
-use super::{UsageStep, column};
+use super::{UsageDetail, UsageStep, column};
 use crate::backend::{BackendTransaction, each_backend};
 use crate::failure::StoreFailure;
-use crate::pool::{self, within_timeout};
+use crate::operation_timeout::within_timeout;
+use crate::pool;
 use crate::store::Store;
 
 /// Rows that one statement adds. Few sizes, because each is a prepared statement of every connection.
 const STATEMENT_ROWS: [usize; 3] = [64, 8, 1];
-
-/// The columns that identify a row, in the order of the primary key.
-const GROUP_COLUMNS: &str = "account, starts_at, network, key_id, method, outcome";
-
-/// How many of them there are.
-const GROUP_COLUMN_COUNT: usize = 6;
 
 /// Entries of usage that are added together.
 #[derive(Clone, Copy, Debug)]
@@ -33,31 +30,58 @@ pub struct UsageFlush<'a> {
     pub after: u64,
     /// The sequence number of the last entry.
     pub through: u64,
-    /// The usage by minute; no group may be in two rows.
+    /// The usage by minute; no group may be in two rows. Rows without an account are usage of the gateway itself, such as calls
+    /// to a partner: they count in the credits of the day only.
     pub rows: &'a [UsageRow],
 }
 
+/// What the store has after usage was added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredUsage {
+    /// The sequence number up to which all entries of the process are stored: that of the flush, or another one if some entries
+    /// were added before. Then nothing is added, and the rest has to be sent alone.
+    pub through: u64,
+    /// What all processes have used today of each account and key of the flush.
+    pub day_totals: Vec<DayTotal>,
+}
+
 impl Store {
-    /// Adds usage, unless it was added before. Returns the sequence number up to which all entries of the process are stored:
-    /// `through`, or another number if some entries were added before; then nothing is added, and the rest has to be sent alone.
-    pub async fn add_usage(&self, flush: &UsageFlush<'_>, unix_seconds: u64) -> Result<u64, StoreFailure> {
+    /// Adds usage, unless it was added before.
+    pub async fn add_usage(
+        &self,
+        flush: &UsageFlush<'_>,
+        unix_seconds: u64,
+    ) -> Result<StoredUsage, StoreFailure> {
         let mut transaction = within_timeout(pool::begin(self.pool().await?)).await?;
         let stored = begin_flush(&mut transaction, flush, unix_seconds).await?;
         if stored > flush.after {
-            return Ok(stored);
+            return Ok(StoredUsage { through: stored, ..StoredUsage::default() });
         }
+        let fill = FillProgress::read(&mut transaction).await?;
+        let (of_gateway, rows): (Vec<_>, Vec<_>) =
+            flush.rows.iter().cloned().partition(|row| row.group.account.is_empty());
         for step in UsageStep::ALL {
-            let rows = rolled_up(flush.rows, step);
-            add_rows(&mut transaction, step, &rows).await?;
+            add_rows(&mut transaction, step, UsageDetail::Keys, &rolled_up(&rows, step, UsageDetail::Keys))
+                .await?;
         }
-        let update = "UPDATE usage_flushes SET through = $1 WHERE instance = $2 AND epoch = $3";
+        let of_day = rows.iter().filter(|row| fill.has_filled(UsageStep::Day, &row.group)).chain(&of_gateway);
+        let day_totals = add_day_credits(&mut transaction, of_day).await?;
+        // All processes add to the same rows of networks. They come last, so that others wait only for the commit.
+        for detail in [UsageDetail::Accounts, UsageDetail::Networks] {
+            for step in UsageStep::ALL {
+                let filled: Vec<_> =
+                    rows.iter().filter(|row| fill.has_filled(step, &row.group)).cloned().collect();
+                add_rows(&mut transaction, step, detail, &rolled_up(&filled, step, detail)).await?;
+            }
+        }
+        let update = "UPDATE usage_processes SET through = $1 WHERE instance = $2 AND epoch = $3";
         each_backend!(&mut transaction, connection => {
             let update = sqlx::query(update)
                 .bind(column(flush.through)).bind(flush.instance).bind(column(flush.epoch));
             within_timeout(update.execute(&mut **connection)).await.map(drop)
         })?;
         within_timeout(pool::commit(transaction)).await?;
-        Ok(flush.through)
+        Ok(StoredUsage { through: flush.through, day_totals })
     }
 }
 
@@ -68,7 +92,7 @@ async fn begin_flush(
     flush: &UsageFlush<'_>,
     unix_seconds: u64,
 ) -> Result<u64, StoreFailure> {
-    let insert = "INSERT INTO usage_flushes (instance, epoch, through, flushed_at) VALUES ($1, $2, 0, $3) \
+    let insert = "INSERT INTO usage_processes (instance, epoch, through, flushed_at) VALUES ($1, $2, 0, $3) \
                   ON CONFLICT (instance, epoch) DO UPDATE SET flushed_at = excluded.flushed_at RETURNING through";
     let through: i64 = each_backend!(transaction, connection => {
         let insert = sqlx::query(insert)
@@ -78,12 +102,18 @@ async fn begin_flush(
     Ok(u64::try_from(through).unwrap_or(0))
 }
 
-/// The rows by hour or day. They are in one order everywhere, so that two processes cannot wait for each other's locks.
-fn rolled_up(rows: &[UsageRow], step: UsageStep) -> Vec<UsageRow> {
+/// The rows of one table. They are in one order everywhere, so that two processes cannot wait for each other's locks.
+fn rolled_up(rows: &[UsageRow], step: UsageStep, detail: UsageDetail) -> Vec<UsageRow> {
     let mut sums: BTreeMap<UsageGroup, UsageCounts> = BTreeMap::new();
     for UsageRow { group, counts } in rows {
-        let starts_at = step.start(group.starts_at);
-        sums.entry(UsageGroup { starts_at, ..group.clone() }).or_default().add(counts);
+        let mut group = UsageGroup { starts_at: step.start(group.starts_at), ..group.clone() };
+        if detail != UsageDetail::Keys {
+            group.key = "".into();
+        }
+        if detail == UsageDetail::Networks {
+            group.account = "".into();
+        }
+        sums.entry(group).or_default().add(counts);
     }
     sums.into_iter().map(|(group, counts)| UsageRow { group, counts }).collect()
 }
@@ -91,11 +121,12 @@ fn rolled_up(rows: &[UsageRow], step: UsageStep) -> Vec<UsageRow> {
 async fn add_rows(
     transaction: &mut BackendTransaction,
     step: UsageStep,
+    detail: UsageDetail,
     mut rows: &[UsageRow],
 ) -> Result<(), StoreFailure> {
-    for (size, statement) in STATEMENT_ROWS.iter().zip(&STATEMENTS[step as usize]) {
+    for (size, statement) in STATEMENT_ROWS.iter().zip(&STATEMENTS[detail as usize][step as usize]) {
         while let Some((some, rest)) = rows.split_at_checked(*size) {
-            add_some(transaction, statement, some).await?;
+            add_some(transaction, detail, statement, some).await?;
             rows = rest;
         }
     }
@@ -104,15 +135,23 @@ async fn add_rows(
 
 async fn add_some(
     transaction: &mut BackendTransaction,
+    detail: UsageDetail,
     statement: &'static str,
     rows: &[UsageRow],
 ) -> Result<(), StoreFailure> {
     each_backend!(transaction, connection => {
         let mut insert = sqlx::query(AssertSqlSafe(statement));
         for UsageRow { group, counts } in rows {
-            insert = insert
-                .bind(&*group.account).bind(column(group.starts_at)).bind(&*group.network).bind(&*group.key)
-                .bind(&*group.method).bind(&*group.outcome);
+            for name in detail.group_columns() {
+                insert = match *name {
+                    "starts_at" => insert.bind(column(group.starts_at)),
+                    "account" => insert.bind(&*group.account),
+                    "network" => insert.bind(&*group.network),
+                    "key_id" => insert.bind(&*group.key),
+                    "method" => insert.bind(&*group.method),
+                    _ => insert.bind(&*group.outcome),
+                };
+            }
             for number in numbers(counts) {
                 insert = insert.bind(column(number));
             }
@@ -127,29 +166,22 @@ fn numbers(counts: &UsageCounts) -> impl Iterator<Item = u64> {
     [*calls, *credits, *bytes_in, *bytes_out, *latency_ns].into_iter().chain(*latency_buckets)
 }
 
-/// The columns that are summed up.
-pub(super) fn count_columns() -> Vec<String> {
-    let fixed = ["calls", "credits", "bytes_in", "bytes_out", "latency_ns"].map(str::to_owned);
-    fixed.into_iter().chain((0..BUCKETS).map(|bucket| format!("latency_{bucket}"))).collect()
-}
-
 /// The statements that add rows, by table and by number of rows. They never change, so they live as long as the program.
-static STATEMENTS: LazyLock<[[&'static str; STATEMENT_ROWS.len()]; UsageStep::ALL.len()]> =
-    LazyLock::new(|| UsageStep::ALL.map(|step| STATEMENT_ROWS.map(|rows| &*statement(step, rows).leak())));
+static STATEMENTS: LazyLock<
+    [[[&'static str; STATEMENT_ROWS.len()]; UsageStep::ALL.len()]; UsageDetail::ALL.len()],
+> = LazyLock::new(|| {
+    let of = |detail, step| STATEMENT_ROWS.map(|rows| &*statement(step, detail, rows).leak());
+    UsageDetail::ALL.map(|detail| UsageStep::ALL.map(|step| of(detail, step)))
+});
 
-fn statement(step: UsageStep, rows: usize) -> String {
-    let (table, counts) = (step.table(), count_columns());
-    let width = GROUP_COLUMN_COUNT + counts.len();
+fn statement(step: UsageStep, detail: UsageDetail, rows: usize) -> String {
+    let (table, groups, counts) = (detail.table(step), detail.group_columns(), count_columns());
+    let width = groups.len() + counts.len();
     let values = (0..rows).map(|row| {
         let arguments: Vec<_> = (1..=width).map(|at| format!("${}", row * width + at)).collect();
         format!("({})", arguments.join(", "))
     });
     let values = values.collect::<Vec<_>>().join(", ");
-    let sums: Vec<_> =
-        counts.iter().map(|name| format!("{name} = {table}.{name} + excluded.{name}")).collect();
-    format!(
-        "INSERT INTO {table} ({GROUP_COLUMNS}, {}) VALUES {values} ON CONFLICT ({GROUP_COLUMNS}) DO UPDATE SET {}",
-        counts.join(", "),
-        sums.join(", ")
-    )
+    let (groups, counts) = (groups.join(", "), counts.join(", "));
+    format!("INSERT INTO {table} ({groups}, {counts}) VALUES {values} {}", add_on_conflict(step, detail))
 }

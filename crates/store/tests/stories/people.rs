@@ -1,4 +1,4 @@
-use store::{LinkKind, LinkRecord, SessionRecord, StoreFailure, UserStatus};
+use store::{LinkKind, LinkRecord, ListedUser, SessionRecord, StoreFailure, UserStatus};
 
 use crate::databases::{account, on_each_database, user};
 
@@ -38,7 +38,8 @@ fn users_are_found_by_address_and_by_account() {
         assert_eq!(store.user(ada.id).await, Ok(Some(ada.clone())));
         assert_eq!(store.user_with_email("ada@example.com").await, Ok(Some(ada.clone())));
         assert_eq!(store.user_with_email("Ada@example.com").await, Ok(None));
-        assert_eq!(store.users_of(acme).await.unwrap(), [ada.clone()]);
+        let listed = store.users_by_email(Some(acme), "", None, 10).await.unwrap().rows;
+        assert_eq!(listed, [ListedUser { user: ada.clone(), last_seen_at: None }]);
         assert_eq!(store.account(acme).await.unwrap().unwrap().name, "acme");
         assert_eq!(store.has_operator().await, Ok(false));
         let mut change = store.begin_change().await.unwrap();

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use store::{Store, UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep};
+use store::{
+    DayTotal, Store, UsageCounts, UsageDimension, UsageFlush, UsageGroup, UsageQuery, UsageRow, UsageStep,
+    UsedKey,
+};
 
 use crate::databases::on_each_database;
 
@@ -43,6 +46,8 @@ fn query(step: UsageStep, by: &[UsageDimension]) -> UsageQuery {
         key: None,
         network: None,
         by: by.iter().copied().collect(),
+        accounts: None,
+        keys: None,
     }
 }
 
@@ -54,13 +59,25 @@ async fn calls(store: &Store, step: UsageStep) -> u64 {
 fn a_batch_that_is_sent_again_counts_once() {
     on_each_database(|store| async move {
         let (first, second) = ([row(DAY, "k", "eth_call", 3)], [row(DAY, "k", "eth_call", 4)]);
-        assert_eq!(store.add_usage(&flush(0, 2, &first), DAY).await.unwrap(), 2);
-        assert_eq!(store.add_usage(&flush(0, 2, &first), DAY).await.unwrap(), 2, "its reply was lost");
+        assert_eq!(store.add_usage(&flush(0, 2, &first), DAY).await.unwrap().through, 2);
+        assert_eq!(
+            store.add_usage(&flush(0, 2, &first), DAY).await.unwrap().through,
+            2,
+            "its reply was lost"
+        );
         let both = [row(DAY, "k", "eth_call", 7)];
-        assert_eq!(store.add_usage(&flush(0, 5, &both), DAY).await.unwrap(), 2, "some of it is stored");
-        assert_eq!(store.add_usage(&flush(2, 5, &second), DAY).await.unwrap(), 5);
+        assert_eq!(
+            store.add_usage(&flush(0, 5, &both), DAY).await.unwrap().through,
+            2,
+            "some of it is stored"
+        );
+        assert_eq!(store.add_usage(&flush(2, 5, &second), DAY).await.unwrap().through, 5);
         let other = UsageFlush { epoch: 2, ..flush(0, 1, &first) };
-        assert_eq!(store.add_usage(&other, DAY).await.unwrap(), 1, "another process has its own numbers");
+        assert_eq!(
+            store.add_usage(&other, DAY).await.unwrap().through,
+            1,
+            "another process has its own numbers"
+        );
         for step in UsageStep::ALL {
             assert_eq!(calls(&store, step).await, 10, "{step:?}");
         }
@@ -147,26 +164,62 @@ fn credits_of_a_day_are_summed_up_over_networks_and_methods() {
         ];
         store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
         let mut credits = Vec::new();
-        store.credits_of_day(DAY, |account, key, used| credits.push((account, key, used))).await.unwrap();
+        store.credits_of_day(DAY, |total| credits.push(total)).await.unwrap();
         credits.sort();
-        let text = str::to_owned;
-        assert_eq!(credits, [(text("a"), text("k"), 25), (text("a"), text("l"), 10)]);
+        let total = |key: Option<&str>, credits| DayTotal {
+            day: DAY,
+            account: "a".into(),
+            key: key.map(Into::into),
+            credits,
+        };
+        assert_eq!(credits, [total(None, 35), total(Some("k"), 25), total(Some("l"), 10)]);
+        let again = store.add_usage(&flush(1, 2, &rows[..1]), DAY).await.unwrap();
+        assert_eq!(again.day_totals, [total(None, 40), total(Some("k"), 30)], "a flush tells the sums");
     });
 }
 
 #[test]
 fn old_usage_is_deleted_step_by_step() {
     on_each_database(|store| async move {
-        let rows: Vec<_> = (0..100).map(|minute| row(DAY + minute * 60, "k", "eth_call", 1)).collect();
+        let minutes = 5_100;
+        let rows: Vec<_> = (0..minutes).map(|minute| row(DAY + minute * 60, "k", "eth_call", 1)).collect();
         store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
-        let cutoff = DAY + 90 * 60;
+        let cutoff = DAY + (minutes - 10) * 60;
         let mut deleted = Vec::new();
         for _ in 0..3 {
             deleted.push(store.delete_usage_before(UsageStep::Minute, cutoff).await.unwrap());
         }
-        assert_eq!(deleted, [60, 30, 0]);
-        assert_eq!((calls(&store, UsageStep::Minute).await, calls(&store, UsageStep::Day).await), (10, 100));
+        // The rows of the key, of the account and of the network.
+        assert_eq!(deleted, [3 * 5_000, 3 * 90, 0]);
+        let all = |by: &[UsageDimension]| UsageQuery { until: u64::MAX, ..query(UsageStep::Minute, by) };
+        for by in [&[][..], &[UsageDimension::Key]] {
+            assert_eq!(store.usage(&all(by), 10).await.unwrap()[0].counts.calls, 10);
+        }
+        let days = UsageQuery { until: u64::MAX, ..query(UsageStep::Day, &[]) };
+        assert_eq!(store.usage(&days, 10).await.unwrap()[0].counts.calls, minutes);
         assert_eq!(store.delete_usage_flushes_before(DAY).await.unwrap(), 0);
         assert_eq!(store.delete_usage_flushes_before(DAY + 1).await.unwrap(), 1);
+    });
+}
+
+/// Usage of the gateway itself, such as calls to a partner, is no usage of callers.
+#[test]
+fn what_the_gateway_itself_uses_counts_only_for_the_day() {
+    on_each_database(|store| async move {
+        let mut own = row(DAY, "partner:acme", "partner", 3);
+        own.group.account = "".into();
+        let rows = [own, row(DAY, "k", "eth_call", 1)];
+        let stored = store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        let of_gateway: Vec<_> = stored.day_totals.iter().filter(|total| total.account.is_empty()).collect();
+        assert_eq!(of_gateway.len(), 1);
+        assert_eq!((of_gateway[0].key.as_deref(), of_gateway[0].credits), (Some("partner:acme"), 15));
+        for step in UsageStep::ALL {
+            for by in [&[][..], &[UsageDimension::Key]] {
+                let everybody = UsageQuery { account: None, ..query(step, by) };
+                assert_eq!(store.usage(&everybody, 10).await.unwrap()[0].counts.calls, 1);
+            }
+        }
+        assert_eq!(store.used_accounts((DAY, DAY + 1), "", 10).await.unwrap(), ["a"]);
+        assert_eq!(store.used_keys((DAY, DAY + 1), None, &UsedKey::default(), 10).await.unwrap().len(), 1);
     });
 }

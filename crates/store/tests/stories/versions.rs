@@ -3,17 +3,18 @@ use std::path::Path;
 
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use store::{AccountStatus, HashKey, RowPosition, StoreFailure};
+use store::{AccountStatus, HashKey, KEY_PAGE_ROWS, RowPosition, StoreFailure};
 
 use crate::databases::{Database, account, run, user};
 
 /// The tables and some rows of each earlier version, for SQLite and for PostgreSQL.
-const VERSIONS: [[&str; 2]; 2] = [
+const VERSIONS: [[&str; 2]; 3] = [
     [include_str!("../versions/1.sqlite.sql"), include_str!("../versions/1.postgres.sql")],
     [include_str!("../versions/2.sqlite.sql"), include_str!("../versions/2.postgres.sql")],
+    [include_str!("../versions/3.sqlite.sql"), include_str!("../versions/3.postgres.sql")],
 ];
 
-async fn execute(database: &Database, [sqlite, postgres]: [&'static str; 2]) {
+pub(crate) async fn execute(database: &Database, [sqlite, postgres]: [&'static str; 2]) {
     match database {
         Database::Sqlite(folder) => {
             let file = folder.path().join("callers.sqlite");
@@ -36,11 +37,11 @@ fn every_earlier_version_is_brought_up_to_date_with_its_rows() {
                 execute(&database, version).await;
                 let store = database.store();
                 assert_eq!(store.hash_key().await.unwrap(), HashKey::from_bytes([0x42; 32]));
-                assert_eq!(store.revision().await, Ok(3));
-                let accounts = store.accounts_after(0).await.unwrap();
+                assert_eq!(store.newest_change().await.unwrap().0.revision, 3);
+                let accounts = store.accounts_after(0).await.unwrap().rows;
                 assert_eq!(accounts[0].name, "acme");
                 assert_eq!(accounts[1].status, AccountStatus::Suspended);
-                let keys = store.keys_changed_after(&RowPosition::default()).await.unwrap();
+                let keys = store.keys_changed_after(&RowPosition::default(), KEY_PAGE_ROWS).await.unwrap();
                 assert_eq!((keys.len(), keys[0].1.last_used_at), (1, Some(1_700_000_009)));
                 let mut change = store.begin_change().await.unwrap();
                 assert_eq!(change.insert_account(&account("gamma")).await, Ok(3));
@@ -61,6 +62,23 @@ fn a_later_version_is_refused() {
             assert!(matches!(refused, Err(StoreFailure::NewerVersion { found: 1000, .. })), "{refused:?}");
         });
     }
+}
+
+/// During an upgrade of several gateways, one of an earlier version would add usage without its sums.
+#[test]
+fn an_earlier_version_that_still_runs_adds_no_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("callers.sqlite");
+    let database = Database::Sqlite(folder);
+    run(async {
+        execute(&database, VERSIONS[2]).await;
+        database.store().prepare().await.unwrap();
+        let options = SqliteConnectOptions::new().filename(file);
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        let insert = "INSERT INTO usage_flushes VALUES ('0011223344556677', 1700000000001, 1, 1700006500)";
+        assert!(sqlx::raw_sql(insert).execute(&mut connection).await.is_err());
+        connection.close().await.unwrap();
+    });
 }
 
 #[test]
