@@ -5,27 +5,36 @@
 
 pub(crate) mod audit; // entries of the audit log
 pub(crate) mod credential; // new keys and their handles
+mod lists; // lists, page by page
+mod names; // which names are accepted
 mod summaries; // accounts and keys as operators see them
 mod usage; // reports of usage
 
 use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
 
-use resources::unix_seconds;
+use resources::{counted, unix_seconds, unix_time};
 use store::{
     AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
 };
 
+pub use store::{AUDIT_COUNT_MAX, KeyAgePosition, KeyDaySum, ListPage, NamePosition};
+
 pub use self::audit::AuditEntry;
+pub use self::lists::{AccountCounts, FoundKey};
+pub use self::names::NAME_CHARACTERS_MAX;
+use self::names::check_name;
+pub(crate) use self::names::is_invisible;
 pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
-use crate::feed::FeedHandle;
+use crate::feed::{ChangeEffect, FeedHandle};
 use crate::key_rules::KeyRuleError;
 use crate::ledger_text::ledger_text;
+use crate::local_revocations::{LocalRevocation, LocalRevocations};
 use crate::plans::{Plan, Plans};
 use crate::stored_settings::{KeySettingsChange, StoredSettings};
 use crate::usage::UsageSettings;
-
-/// Characters of the name of an account or a key.
-pub const NAME_CHARACTERS_MAX: usize = 100;
 
 /// Valid keys of one account, whatever its plan allows: people and programs can still read a list of them.
 const KEYS_MAX: u64 = 10_000;
@@ -42,21 +51,46 @@ pub enum AdministrationError {
     AlreadyExists { what: &'static str, name: String },
     #[error("{field}: {message}")]
     Invalid { field: &'static str, message: String },
-    #[error("the plan `{plan}` allows {max} keys")]
+    #[error("the plan `{plan}` allows {}", counted(*.max, "key"))]
     TooManyKeys { plan: String, max: u64 },
     #[error("{0}")]
     StoreUnavailable(String),
+    /// The store can be reached, but has not answered in time.
+    #[error("{0}")]
+    StoreTimedOut(String),
+    /// A key is refused on this gateway, and will not be after the next start.
+    #[error("the key is refused now, but not after the next start of the gateway: {0}")]
+    NotSaved(String),
 }
 
 impl From<StoreFailure> for AdministrationError {
     fn from(failure: StoreFailure) -> Self {
-        Self::StoreUnavailable(failure.to_string())
+        match failure {
+            StoreFailure::TimedOut(_) => Self::StoreTimedOut(failure.to_string()),
+            _ => Self::StoreUnavailable(failure.to_string()),
+        }
     }
 }
 
 impl From<KeyRuleError> for AdministrationError {
     fn from(KeyRuleError { field, message }: KeyRuleError) -> Self {
         Self::Invalid { field, message }
+    }
+}
+
+/// What a change has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed<T> {
+    pub made: T,
+    /// When it takes effect on this gateway; others have it within a second.
+    pub effect: ChangeEffect,
+}
+
+impl<T> Deref for Changed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.made
     }
 }
 
@@ -71,6 +105,17 @@ pub struct KeyCreation {
     pub settings: KeySettingsChange,
 }
 
+/// Which key is revoked on this gateway alone.
+#[derive(Clone, Debug)]
+pub enum LocalKey {
+    Id(String),
+    /// By its account and its name, as far as this gateway knows them.
+    Named {
+        account: String,
+        name: String,
+    },
+}
+
 /// Changes accounts and keys in the store. `actor` is who makes the change, for the audit log.
 #[derive(Debug)]
 pub struct Administration {
@@ -79,13 +124,15 @@ pub struct Administration {
     /// Names of accounts in the configuration. An account of the store with such a name would share its usage.
     configured_accounts: HashSet<String>,
     feed: Option<FeedHandle>,
+    /// Keys that are revoked on this gateway, if no gateway runs; a feed has them otherwise.
+    local_revocations: Option<Arc<LocalRevocations>>,
     usage: UsageSettings,
 }
 
 impl Administration {
     pub fn new(store: Store, plans: Plans) -> Self {
         let (configured_accounts, usage) = (HashSet::new(), UsageSettings::default());
-        Self { store, plans, configured_accounts, feed: None, usage }
+        Self { store, plans, configured_accounts, feed: None, local_revocations: None, usage }
     }
 
     /// Refuses new accounts with the names of these, which the configuration has.
@@ -99,9 +146,14 @@ impl Administration {
         self.configured_accounts.contains(name)
     }
 
-    /// Makes changes return only after the directory of this process has them.
+    /// Makes changes wait until the directory of this process has them.
     pub fn with_feed(self, feed: FeedHandle) -> Self {
         Self { feed: Some(feed), ..self }
+    }
+
+    /// Keeps keys that are revoked on this gateway alone in the file of a gateway that does not run.
+    pub fn with_local_revocations(self, revoked: LocalRevocations) -> Self {
+        Self { local_revocations: Some(Arc::new(revoked)), ..self }
     }
 
     pub async fn create_account(
@@ -109,11 +161,11 @@ impl Administration {
         actor: &str,
         name: &str,
         plan: &str,
-    ) -> Result<AccountSummary, AdministrationError> {
+    ) -> Result<Changed<AccountSummary>, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let account = self.add_account(&mut change, actor, name, plan).await?;
-        self.commit(change).await?;
-        Ok(account.into())
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: account.into(), effect })
     }
 
     /// Adds an account to a change.
@@ -163,16 +215,11 @@ impl Administration {
         &self.store
     }
 
-    /// The next accounts in the order of their ids; empty after the last one.
-    pub async fn list_accounts(&self, after_id: i64) -> Result<Vec<AccountSummary>, AdministrationError> {
-        Ok(self.store.accounts_after(after_id).await?.into_iter().map(Into::into).collect())
-    }
-
     pub async fn suspend_account(
         &self,
         actor: &str,
         name: &str,
-    ) -> Result<AccountSummary, AdministrationError> {
+    ) -> Result<Changed<AccountSummary>, AdministrationError> {
         self.set_account_status(actor, name, AccountStatus::Suspended, "account.suspend").await
     }
 
@@ -180,7 +227,7 @@ impl Administration {
         &self,
         actor: &str,
         name: &str,
-    ) -> Result<AccountSummary, AdministrationError> {
+    ) -> Result<Changed<AccountSummary>, AdministrationError> {
         self.set_account_status(actor, name, AccountStatus::Active, "account.resume").await
     }
 
@@ -190,14 +237,14 @@ impl Administration {
         name: &str,
         status: AccountStatus,
         action: &str,
-    ) -> Result<AccountSummary, AdministrationError> {
+    ) -> Result<Changed<AccountSummary>, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let mut account = account_named(&mut change, name).await?;
         account.status = status;
         change.update_account(&account).await?;
         audit::add(&mut change, actor, action, name, &[]).await?;
-        self.commit(change).await?;
-        Ok(account.into())
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: account.into(), effect })
     }
 
     /// Moves an account to another plan. The account must not have more keys than that plan allows.
@@ -206,7 +253,7 @@ impl Administration {
         actor: &str,
         name: &str,
         plan: &str,
-    ) -> Result<AccountSummary, AdministrationError> {
+    ) -> Result<Changed<AccountSummary>, AdministrationError> {
         let plan = self.plan(plan)?;
         let mut change = self.store.begin_change().await?;
         let mut account = account_named(&mut change, name).await?;
@@ -215,15 +262,15 @@ impl Administration {
         change.update_account(&account).await?;
         let details = [("before", before.as_str()), ("plan", account.plan.as_str())];
         audit::add(&mut change, actor, "account.plan", name, &details).await?;
-        self.commit(change).await?;
-        Ok(account.into())
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: account.into(), effect })
     }
 
     pub async fn create_key(
         &self,
         actor: &str,
         creation: &KeyCreation,
-    ) -> Result<NewKey, AdministrationError> {
+    ) -> Result<Changed<NewKey>, AdministrationError> {
         check_name("name", &creation.name)?;
         let now = unix_seconds();
         if creation.expires_at.is_some_and(|at| at <= now) {
@@ -253,38 +300,8 @@ impl Administration {
         change.insert_key(&row).await?;
         let details = [("account", account.name.as_str()), ("name", row.name.as_str())];
         audit::add(&mut change, actor, "key.create", &row.id, &details).await?;
-        self.commit(change).await?;
-        Ok(NewKey { key, summary: KeySummary::new(row, &account.name) })
-    }
-
-    /// The next keys of an account in the order of their handles, revoked ones included; empty after the last one.
-    pub async fn list_keys(
-        &self,
-        account: &str,
-        after_id: &str,
-    ) -> Result<Vec<KeySummary>, AdministrationError> {
-        let account = self.store.account_named(account).await?.ok_or_else(|| no_account(account))?;
-        let rows = self.store.keys_of(account.id, after_id).await?;
-        Ok(rows.into_iter().map(|row| KeySummary::new(row, &account.name)).collect())
-    }
-
-    /// At most `count` keys of an account for a list: those that work first, and the newest before the others.
-    pub async fn key_list(
-        &self,
-        account: &AccountSummary,
-        count: u32,
-    ) -> Result<Vec<KeyListEntry>, AdministrationError> {
-        let rows = self.store.key_list_of(account.id, i64::from(count)).await?;
-        Ok(rows.into_iter().map(|row| KeyListEntry::from(KeySummary::new(row, &account.name))).collect())
-    }
-
-    /// How many valid keys and how many users an account has.
-    pub async fn count_keys_and_users(
-        &self,
-        account: &AccountSummary,
-    ) -> Result<(u64, u64), AdministrationError> {
-        let (keys, users) = self.store.count_keys_and_users(account.id, unix_seconds()).await?;
-        Ok((u64::try_from(keys).unwrap_or(0), u64::try_from(users).unwrap_or(0)))
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: NewKey { key, summary: KeySummary::new(row, &account.name) }, effect })
     }
 
     /// Creates a key with the name and the settings of another one, which stays valid for `overlap_seconds`. Until then the
@@ -296,7 +313,7 @@ impl Administration {
         id: &str,
         overlap_seconds: u64,
         secret: Option<&str>,
-    ) -> Result<NewKey, AdministrationError> {
+    ) -> Result<Changed<NewKey>, AdministrationError> {
         if overlap_seconds > OVERLAP_SECONDS_MAX {
             let message = format!("must be at most {OVERLAP_SECONDS_MAX} seconds");
             return Err(AdministrationError::Invalid { field: "overlap_seconds", message });
@@ -306,7 +323,7 @@ impl Administration {
         let mut change = self.store.begin_change().await?;
         let (mut old, account) = valid_key(&mut change, id, now).await?;
         let settings = rotated_settings(&old, hash_key, &new_id, secret)?;
-        let overlap_end = now.saturating_add(i64::try_from(overlap_seconds).unwrap_or(i64::MAX));
+        let overlap_end = overlap_end(unix_time(), overlap_seconds);
         let new = KeyRecord {
             prefix: credential::prefix(&key),
             hash: hash_key.hash_key(key.as_bytes()),
@@ -321,11 +338,15 @@ impl Administration {
         check_key_count(&mut change, &account, self.plan(&account.plan)?, 0).await?;
         change.insert_key(&new).await?;
         audit::add(&mut change, actor, "key.rotate", id, &[("new_key", &new.id)]).await?;
-        self.commit(change).await?;
-        Ok(NewKey { key, summary: KeySummary::new(new, &account.name) })
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: NewKey { key, summary: KeySummary::new(new, &account.name) }, effect })
     }
 
-    pub async fn revoke_key(&self, actor: &str, id: &str) -> Result<KeySummary, AdministrationError> {
+    pub async fn revoke_key(
+        &self,
+        actor: &str,
+        id: &str,
+    ) -> Result<Changed<KeySummary>, AdministrationError> {
         self.change_key(actor, "key.revoke", id, |key| {
             key.status = KeyStatus::Revoked;
             Ok(Vec::new())
@@ -333,12 +354,53 @@ impl Administration {
         .await
     }
 
+    /// Refuses a key on this gateway at once, whether or not the store can be reached. It is revoked in the store as soon as that
+    /// can be reached. Returns the id of the key.
+    pub fn revoke_key_here(&self, actor: &str, key: &LocalKey) -> Result<String, AdministrationError> {
+        let of_feed = self.feed.as_ref().and_then(FeedHandle::local_revocations);
+        let revoked = of_feed.or(self.local_revocations.as_ref()).ok_or_else(|| {
+            AdministrationError::NotSaved("there is no file for keys that are revoked here".to_owned())
+        })?;
+        let id = match key {
+            LocalKey::Id(id) => id.clone(),
+            LocalKey::Named { account, name } => self.id_in_memory(account, name)?,
+        };
+        // A key of the configuration would still be accepted.
+        let is_of_store = !id.is_empty() && !id.starts_with("static:");
+        if !is_of_store || id.chars().count() > NAME_CHARACTERS_MAX || id.chars().any(is_invisible) {
+            let message = "must be the id of a key of the store, such as k_0123456789ab".to_owned();
+            return Err(AdministrationError::Invalid { field: "id", message });
+        }
+        let revocation = LocalRevocation { at: unix_seconds(), actor: actor.to_owned() };
+        let added = revoked.add(&id, revocation);
+        if let Some(feed) = &self.feed {
+            feed.wake();
+        }
+        added.map(|()| id).map_err(|error| AdministrationError::NotSaved(error.to_string()))
+    }
+
+    /// The id of the only key that an account has with this name, as far as this gateway knows.
+    fn id_in_memory(&self, account: &str, name: &str) -> Result<String, AdministrationError> {
+        let Some(feed) = &self.feed else {
+            let message = "must be given, because no gateway runs that knows the names of keys".to_owned();
+            return Err(AdministrationError::Invalid { field: "id", message });
+        };
+        match feed.ids_named(account, name).as_slice() {
+            [] => Err(AdministrationError::NotFound { what: "key", name: name.to_owned() }),
+            [only] => Ok(only.to_string()),
+            several => {
+                let message = format!("several keys have this name: {}; give an id", several.join(", "));
+                Err(AdministrationError::Invalid { field: "name", message })
+            }
+        }
+    }
+
     pub async fn rename_key(
         &self,
         actor: &str,
         id: &str,
         name: &str,
-    ) -> Result<KeySummary, AdministrationError> {
+    ) -> Result<Changed<KeySummary>, AdministrationError> {
         check_name("name", name)?;
         self.change_key(actor, "key.rename", id, |key| {
             let before = std::mem::replace(&mut key.name, name.to_owned());
@@ -353,7 +415,7 @@ impl Administration {
         actor: &str,
         id: &str,
         settings_change: &KeySettingsChange,
-    ) -> Result<KeySummary, AdministrationError> {
+    ) -> Result<Changed<KeySummary>, AdministrationError> {
         let hash_key = &self.hash_key().await?;
         self.change_key(actor, "key.settings", id, |key| {
             let mut settings = StoredSettings::parse(&key.settings)?;
@@ -370,7 +432,7 @@ impl Administration {
         action: &str,
         id: &str,
         edit: impl FnOnce(&mut KeyRecord) -> Result<Vec<(&'static str, String)>, AdministrationError>,
-    ) -> Result<KeySummary, AdministrationError> {
+    ) -> Result<Changed<KeySummary>, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let (mut key, account) = key_and_account(&mut change, id).await?;
         let details = edit(&mut key)?;
@@ -378,18 +440,8 @@ impl Administration {
         let details: Vec<(&str, &str)> =
             details.iter().map(|(name, value)| (*name, value.as_str())).collect();
         audit::add(&mut change, actor, action, id, &details).await?;
-        self.commit(change).await?;
-        Ok(KeySummary::new(key, &account.name))
-    }
-
-    /// The newest entries of the audit log before the entry with the id `before`, the newest first.
-    pub async fn audit_entries(
-        &self,
-        before: Option<i64>,
-        count: u32,
-    ) -> Result<Vec<AuditEntry>, AdministrationError> {
-        let rows = self.store.audit_entries(before.unwrap_or(i64::MAX), i64::from(count)).await?;
-        Ok(rows.into_iter().map(Into::into).collect())
+        let effect = self.commit(change).await?;
+        Ok(Changed { made: KeySummary::new(key, &account.name), effect })
     }
 
     pub(crate) fn plan(&self, name: &str) -> Result<&Plan, AdministrationError> {
@@ -405,12 +457,13 @@ impl Administration {
         Ok(self.store.hash_key().await?)
     }
 
-    pub(crate) async fn commit(&self, change: StoreTransaction) -> Result<(), AdministrationError> {
+    /// Stores a change, and waits until it is in effect on this gateway.
+    async fn commit(&self, change: StoreTransaction) -> Result<ChangeEffect, AdministrationError> {
         let revision = change.commit().await?;
-        if let Some(feed) = &self.feed {
-            feed.apply(revision).await;
-        }
-        Ok(())
+        Ok(match &self.feed {
+            Some(feed) => feed.apply(revision).await,
+            None => ChangeEffect::Now,
+        })
     }
 }
 
@@ -464,6 +517,16 @@ async fn check_key_count(
     Ok(())
 }
 
+/// When a key expires that is replaced at `now`, the time since 1970. Keys expire at whole seconds, and the old key is valid for
+/// no less than `overlap_seconds`.
+fn overlap_end(now: Duration, overlap_seconds: u64) -> i64 {
+    let end = match overlap_seconds {
+        0 => now.as_secs(),
+        _ => now.as_secs().saturating_add(overlap_seconds) + u64::from(now.subsec_nanos() > 0),
+    };
+    i64::try_from(end).unwrap_or(i64::MAX)
+}
+
 /// The settings of the key that replaces `old`. A secret is hashed with the id of its key and has to be given again.
 fn rotated_settings(
     old: &KeyRecord,
@@ -497,29 +560,18 @@ fn checked_json(
     Ok(settings.to_json()?)
 }
 
-/// Whether a character cannot be seen, or changes the direction of others: two names that look the same would be different.
-pub(crate) fn is_invisible(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-        )
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn check_name(field: &'static str, name: &str) -> Result<(), AdministrationError> {
-    let length = name.chars().count();
-    // Browsers and programs leave `.` and `..` out of a path, so that no request could name such an account.
-    let is_dots = name.chars().all(|character| character == '.');
-    let is_valid = (1..=NAME_CHARACTERS_MAX).contains(&length)
-        && name.trim() == name
-        && !name.chars().any(is_invisible)
-        && !is_dots;
-    if is_valid {
-        return Ok(());
+    /// A key that was replaced at the end of a second was valid for up to a second less than its overlap: of one second, for
+    /// some milliseconds.
+    #[test]
+    fn an_overlap_is_not_shorter_than_what_was_asked_for() {
+        let now = |seconds, nanoseconds| Duration::new(seconds, nanoseconds);
+        assert_eq!(overlap_end(now(100, 999_999_999), 1), 102);
+        assert_eq!(overlap_end(now(100, 1), 60), 161);
+        assert_eq!(overlap_end(now(100, 0), 60), 160);
+        assert_eq!(overlap_end(now(100, 999_999_999), 0), 100, "the old key is refused at once");
     }
-    let message = format!(
-        "must have 1 to {NAME_CHARACTERS_MAX} characters, not only dots, without control characters, invisible ones and outer spaces"
-    );
-    Err(AdministrationError::Invalid { field, message })
 }

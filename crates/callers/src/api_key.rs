@@ -27,6 +27,8 @@ pub struct ApiKey {
     pub(crate) expires_at: Option<i64>,
     /// The keyed hash in the store; zeros for keys of the configuration, which are not looked up by it.
     pub(crate) hash: [u8; HASH_BYTES],
+    /// The settings as the store has them, for the local copy; `None` if they restrict nothing.
+    pub(crate) stored_settings: Option<Box<str>>,
     /// The minute since 1970 in which a use of the key was recorded last.
     used_minute: AtomicU32,
 }
@@ -41,6 +43,7 @@ impl ApiKey {
             settings,
             expires_at: None,
             hash: [0; HASH_BYTES],
+            stored_settings: None,
             used_minute: AtomicU32::new(0),
         }
     }
@@ -51,6 +54,7 @@ impl ApiKey {
         account: Arc<Account>,
         settings: Option<Arc<KeySettings>>,
     ) -> Self {
+        let is_restricted = !matches!(&*row.settings, "{}" | r#"{"rules":{}}"#);
         Self {
             id: row.id.as_str().into(),
             name: row.name.as_str().into(),
@@ -58,6 +62,7 @@ impl ApiKey {
             settings,
             expires_at: row.expires_at,
             hash: row.hash,
+            stored_settings: is_restricted.then(|| row.settings.as_str().into()),
             used_minute: AtomicU32::new(0),
         }
     }

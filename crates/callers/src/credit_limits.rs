@@ -62,6 +62,11 @@ impl CreditLimits {
         }
     }
 
+    /// The credits that were used today, over all instances that share the limit, as far as this one knows.
+    pub(crate) fn used_today(&self, unix_seconds: u64) -> u64 {
+        self.state.get().map_or(0, |state| state.lock().used_today(unix_seconds))
+    }
+
     pub fn is_limited(&self) -> bool {
         self.state.get().is_some_and(|state| state.lock().is_limited())
     }

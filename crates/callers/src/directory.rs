@@ -16,6 +16,7 @@ use crate::api_key::ApiKey;
 use crate::feed_status::FeedStatus;
 use crate::hashed_secret::keyed_hash;
 use crate::ledger_text::ledger_text;
+use crate::local_revocations::LocalRevocations;
 use crate::shared_limits::SharedLimits;
 use crate::static_key::StaticKey;
 use crate::stored_keys::StoredKeys;
@@ -36,6 +37,8 @@ pub struct Directory {
     used: Mutex<Vec<Arc<ApiKey>>>,
     /// Not set if this instance counts limits for itself.
     shared_limits: OnceLock<Arc<SharedLimits>>,
+    /// Not set without a feed.
+    local_revocations: OnceLock<Arc<LocalRevocations>>,
 }
 
 impl Directory {
@@ -47,6 +50,7 @@ impl Directory {
             minute: AtomicU32::new(0),
             used: Mutex::default(),
             shared_limits: OnceLock::new(),
+            local_revocations: OnceLock::new(),
         }
     }
 
@@ -56,7 +60,19 @@ impl Directory {
             return Some(Arc::clone(found));
         }
         let found = self.stored.load().as_ref()?.find(key)?;
-        found.is_valid_now().then_some(found)
+        let is_revoked_here = || self.local_revocations().is_some_and(|revoked| revoked.contain(&found.id));
+        (found.is_valid_now() && !is_revoked_here()).then_some(found)
+    }
+
+    /// Keys that were revoked on this gateway alone.
+    pub(crate) fn local_revocations(&self) -> Option<&Arc<LocalRevocations>> {
+        self.local_revocations.get()
+    }
+
+    /// Refuses keys that were revoked on this gateway. Called before the feed adds keys.
+    pub(crate) fn refuse_revoked_here(&self, revoked: Arc<LocalRevocations>) {
+        // A directory has one feed.
+        let _set_once = self.local_revocations.set(revoked);
     }
 
     /// Remembers that a key was used, at most once per minute.

@@ -20,23 +20,27 @@ mod ledger_text; // names as the ledger of usage has them
 mod account; // accounts and their limits
 mod api_key; // keys that callers use
 mod stored_keys; // the keys of the store in memory
+mod local_revocations; // keys that were revoked on this gateway alone
 mod feed_status; // where accounts and keys come from
 mod directory; // all valid keys
 mod feed; // follows the store
 pub mod administration; // changes of accounts and keys
 pub mod people; // users of the console and their sessions
 pub mod usage; // what callers have used
+mod partner_calls; // calls to partners, which cost money
 
 pub use account::Account;
 pub use api_key::{API_KEY_BYTES_MAX, ApiKey, KeyId};
 pub use denied::{Denied, KeyRestriction};
 pub use directory::Directory;
-pub use feed::{CallersFeed, FeedConfig, FeedHandle};
+pub use feed::{CallersFeed, ChangeEffect, FeedConfig, FeedHandle};
 pub use feed_status::{FeedFacts, FeedStatus, KeysOrigin};
 pub use instance_id::InstanceId;
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
 pub use limit_state::{BATCH_CREDITS, LimitExceeded};
+pub use local_revocations::{LocalRevocation, LocalRevocations};
+pub use partner_calls::PartnerCalls;
 pub use plans::Plans;
 pub use shared_limits::{LimitSharing, RedisUrl, SharedLimits, SharedLimitsStatus};
 pub use static_key::{StaticKey, add_demo_key, read_keys};

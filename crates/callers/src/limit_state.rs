@@ -137,6 +137,13 @@ impl LimitState {
         }
     }
 
+    /// The credits that were used today, over all instances that share the limit, as far as this one knows.
+    pub(crate) fn used_today(&mut self, unix_seconds: u64) -> u64 {
+        let used = self.day.as_mut().map_or(0, |day| day.used(unix_seconds));
+        let used_by_all = self.share.as_ref().map_or(0, |share| share.known_used_on(unix_seconds / DAY_S));
+        used.max(used_by_all)
+    }
+
     /// Takes the credits from both limits, or from neither.
     pub(crate) fn take(
         &mut self,

@@ -16,8 +16,8 @@ mod token; // random tokens
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use resources::RepeatedWarning;
-use store::{StoreFailure, UserRole, UserStatus};
+use resources::{RepeatedWarning, Supervisor, counted};
+use store::{ListPage, ListedUser, NamePosition, StoreFailure, UserRole, UserStatus};
 use subtle::ConstantTimeEq;
 
 use self::attempt_throttle::AttemptThrottle;
@@ -34,7 +34,7 @@ pub enum PeopleError {
     /// It does not say which of the two is wrong, so that nobody learns who has an account here.
     #[error("the email address or the password is wrong")]
     WrongCredentials,
-    #[error("too many attempts; try again in {wait_s} seconds")]
+    #[error("too many attempts; try again in {}", counted(*.wait_s, "second"))]
     TooManyAttempts { wait_s: u64 },
     #[error("too many people are signing in; try again in a few seconds")]
     Busy,
@@ -75,15 +75,32 @@ pub struct Visitor {
     pub browser: String,
 }
 
+/// People that a search among all accounts shows; more than that need another character.
+const USERS_FOUND_MAX: i64 = 20;
+
 /// A user as operators see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSummary {
+    pub id: i64,
     pub email: String,
     pub is_operator: bool,
     pub is_blocked: bool,
     pub created_at: i64,
     /// When one of their sessions was used last.
     pub last_seen_at: Option<i64>,
+}
+
+impl From<ListedUser> for UserSummary {
+    fn from(ListedUser { user, last_seen_at }: ListedUser) -> Self {
+        Self {
+            id: user.id,
+            is_operator: user.role == UserRole::Operator,
+            is_blocked: user.status == UserStatus::Blocked,
+            created_at: user.created_at,
+            last_seen_at,
+            email: user.email,
+        }
+    }
 }
 
 /// Everything about the people who use the console.
@@ -98,11 +115,11 @@ pub struct People {
 }
 
 impl People {
-    pub fn new(administration: Arc<Administration>, sign_up: SignUp) -> Self {
+    pub fn new(administration: Arc<Administration>, sign_up: SignUp, supervisor: Supervisor) -> Self {
         Self {
             administration,
             sign_up,
-            hasher: PasswordHasher::default(),
+            hasher: PasswordHasher::new(supervisor),
             throttle: AttemptThrottle::default(),
             unrecorded_uses: RepeatedWarning::default(),
         }
@@ -118,21 +135,47 @@ impl People {
         Ok(self.administration.store().has_operator().await?)
     }
 
-    /// The people of an account.
-    pub async fn users_of(&self, account_id: i64) -> Result<Vec<UserSummary>, PeopleError> {
+    /// The next people of an account whose email addresses begin with `search`, in the order of these addresses.
+    pub async fn users_of(
+        &self,
+        account_id: i64,
+        search: &str,
+        after: Option<&NamePosition<i64>>,
+        count: u32,
+    ) -> Result<ListPage<UserSummary>, PeopleError> {
         let store = self.administration.store();
-        let mut summaries = Vec::new();
-        for user in store.users_of(account_id).await? {
-            let sessions = store.sessions_of(user.id).await?;
-            summaries.push(UserSummary {
-                is_operator: user.role == UserRole::Operator,
-                is_blocked: user.status == UserStatus::Blocked,
-                created_at: user.created_at,
-                last_seen_at: sessions.first().map(|session| session.last_used_at),
-                email: user.email,
-            });
+        let page = store.users_by_email(Some(account_id), search, after, i64::from(count)).await?;
+        Ok(page.map(UserSummary::from))
+    }
+
+    /// How many people of an account have email addresses that begin with `search`.
+    pub async fn count_users(&self, account_id: i64, search: &str) -> Result<u64, PeopleError> {
+        let count = self.administration.store().count_users(account_id, search).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// The first people of all accounts whose email addresses begin with `search`, with the names of their accounts.
+    pub async fn users_by_email(
+        &self,
+        search: &str,
+    ) -> Result<ListPage<(UserSummary, Option<String>)>, PeopleError> {
+        let store = self.administration.store();
+        let page = store.users_by_email(None, search, None, USERS_FOUND_MAX).await?;
+        let mut rows = Vec::new();
+        for user in page.rows {
+            let account = match user.user.account_id {
+                Some(id) => store.account(id).await?.map(|account| account.name),
+                None => None,
+            };
+            rows.push((user.into(), account));
         }
-        Ok(summaries)
+        Ok(ListPage { rows, has_more: page.has_more })
+    }
+
+    /// Whether somebody with this email address belongs to an account.
+    pub async fn is_user_of(&self, account_id: i64, email: &str) -> Result<bool, PeopleError> {
+        let user = self.administration.store().user_with_email(email).await?;
+        Ok(user.is_some_and(|user| user.account_id == Some(account_id)))
     }
 
     /// The token that every form of a browser must repeat; `cookie` is a random text that only that browser has.

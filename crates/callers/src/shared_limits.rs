@@ -13,15 +13,15 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use resources::{Clock, MonoTime};
+use resources::{Clock, MonoTime, Supervisor, WhenDown};
 use settings::Section;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::limit_share::SharingState;
 use crate::limit_state::LimitState;
@@ -67,7 +67,6 @@ pub struct SharedLimits {
     /// Limits that were used for the first time since the last exchange; each is in this list at most once.
     newly_active: Mutex<Vec<Arc<Mutex<LimitState>>>>,
     wake: Notify,
-    is_stopping: AtomicBool,
     /// What is known about the other instances. It changes with each exchange, as a whole.
     others: Mutex<SharingState>,
     limits_in_use: AtomicU64,
@@ -115,21 +114,24 @@ impl SharedLimits {
 #[derive(Debug)]
 pub struct LimitSharing {
     shared: Arc<SharedLimits>,
+    stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LimitSharing {
     /// Starts the thread, and waits up to 4 seconds until Redis divides limits, or one second if Redis does not answer.
-    pub fn start(url: RedisUrl) -> io::Result<Self> {
+    pub fn start(url: RedisUrl, supervisor: &Supervisor) -> io::Result<Self> {
         let shared = Arc::new(SharedLimits::default());
         let (contact, first_contact) = mpsc::sync_channel(1);
-        let task = SharingTask::new(Arc::clone(&shared), RedisLink::new(url.0));
+        let sharing = SharingTask::new(Arc::clone(&shared), RedisLink::new(url.0));
+        let task = supervisor.task("shared limits", WhenDown::Degraded);
+        let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new()
             .name("shared-limits".to_owned())
-            .spawn(move || runtime.block_on(task.run(contact)))?;
+            .spawn(move || runtime.block_on(sharing.run(&task, contact, stopped)))?;
         wait_until_settled(&first_contact);
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
     }
 
     pub fn limits(&self) -> &Arc<SharedLimits> {
@@ -156,8 +158,7 @@ fn wait_until_settled(first_contact: &mpsc::Receiver<bool>) {
 
 impl Drop for LimitSharing {
     fn drop(&mut self) {
-        self.shared.is_stopping.store(true, Relaxed);
-        self.shared.wake.notify_one();
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has nothing to return.
             let _panicked = thread.join();

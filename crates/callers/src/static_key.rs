@@ -22,6 +22,13 @@ pub struct StaticKey {
     pub settings: Option<Arc<KeySettings>>,
 }
 
+impl StaticKey {
+    /// Whether it is the key of the demo chain.
+    pub fn is_demo(&self) -> bool {
+        self.key == DEMO_KEY
+    }
+}
+
 impl fmt::Debug for StaticKey {
     // The key is omitted, because it is a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,12 +69,18 @@ fn read_one(
     plans: &Plans,
     network: &Network,
 ) -> Option<StaticKey> {
-    let key = section.optional_text("key").unwrap_or_default();
+    let key = section.required_text("key", "a long random text, which callers put into the path of the URL");
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if key.is_empty() || !key.bytes().all(is_allowed) {
-        section.error("key", "must be letters, digits, - and _");
-    } else if key.len() > API_KEY_BYTES_MAX {
-        section.error("key", &format!("must have at most {API_KEY_BYTES_MAX} characters"));
+    let wrong = key.as_deref().and_then(|key| match key.len() {
+        0 => Some("must not be empty".to_owned()),
+        _ if !key.bytes().all(is_allowed) => Some("must be letters, digits, - and _".to_owned()),
+        length if length > API_KEY_BYTES_MAX => {
+            Some(format!("must have at most {API_KEY_BYTES_MAX} characters"))
+        }
+        _ => None,
+    });
+    if let Some(wrong) = wrong {
+        section.error("key", &wrong);
     }
     let name = section.text("name", &format!("key-{position}"));
     let account = section.text("account", &format!("account of key {position}"));
@@ -78,7 +91,7 @@ fn read_one(
         section.error("plan", &format!("unknown plan `{plan}`; must be one of {}", names.join(", ")));
         return None;
     };
-    Some(StaticKey { key, name, account, plan: plan.clone(), settings })
+    Some(StaticKey { key: key?, name, account, plan: plan.clone(), settings })
 }
 
 /// Reports conflicts of a key with the keys before it.

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use store::{HASH_BYTES, HashKey};
 use subtle::ConstantTimeEq;
 
-use crate::api_key::ApiKey;
+use crate::api_key::{ApiKey, KeyId};
 
 /// With a million keys a shard has 244.
 const SHARDS: usize = 4_096;
@@ -54,6 +54,20 @@ impl StoredKeys {
     /// Calls `each` with every key.
     pub(crate) fn each(&self, mut each: impl FnMut(&Arc<ApiKey>)) {
         self.shards.iter().for_each(|shard| shard.load().values().for_each(&mut each));
+    }
+
+    /// The ids of keys that are here and not in `others`, which have the same hash key: how many, and the first `max` of them.
+    pub(crate) fn missing_in(&self, others: &Self, max: usize) -> (usize, Vec<KeyId>) {
+        let (mut count, mut ids) = (0, Vec::new());
+        self.each(|key| {
+            if others.with_hash(&key.hash).is_none() {
+                count += 1;
+                if ids.len() < max {
+                    ids.push(Arc::clone(&key.id));
+                }
+            }
+        });
+        (count, ids)
     }
 
     /// Adds, replaces or removes (`None`) the keys with these hashes. Only one thread may change keys.

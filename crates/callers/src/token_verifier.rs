@@ -8,7 +8,7 @@ use std::fmt;
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result as JwtResult};
 use jsonwebtoken::signature::{Error as SignatureError, Verifier};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey, VerificationAlgorithm,
 };
@@ -34,7 +34,8 @@ impl TokenVerifier {
 
     /// Whether one of the keys has signed the token and the token is valid now.
     pub(crate) fn accepts(&self, token: &str) -> bool {
-        self.0.iter().any(|(key, validation)| decode::<IgnoredAny>(token, key, validation).is_ok())
+        names_no_extension(token)
+            && self.0.iter().any(|(key, validation)| decode::<IgnoredAny>(token, key, validation).is_ok())
     }
 }
 
@@ -42,6 +43,12 @@ impl fmt::Debug for TokenVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TokenVerifier({} keys)", self.0.len())
     }
+}
+
+/// Whether the header of a token has no `crit`. It names extensions that a reader must understand or refuse the token (RFC 7515,
+/// section 4.1.11), and no extension is understood here.
+fn names_no_extension(token: &str) -> bool {
+    decode_header(token).is_ok_and(|header| header.crit.is_none())
 }
 
 fn validation(algorithm: Algorithm, audience: Option<&str>) -> Validation {

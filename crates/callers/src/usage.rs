@@ -1,9 +1,9 @@
 //! The ledger of usage: one record per call, whatever becomes of it.
 //!
 //! 1. `recorder`: workers sum calls up by key, method and outcome.
-//! 2. `collector`: ten times a second, the sums are written to the spool.
+//! 2. `collector`: ten times a second, the sums are written to the spool. While it takes nothing, they wait in `memory_queue`.
 //! 3. `spool`: files of checksummed entries, each with a sequence number.
-//! 4. `flusher`: moves entries to the store, where each number is counted once.
+//! 4. `flusher`: moves entries, and what waits in memory, to the store, where each number is counted once.
 //!
 //! Usage that is lost anywhere on this way is counted in [`LedgerCounts`].
 
@@ -14,9 +14,10 @@ mod entry; // rows ↔ bytes of the spool
 mod spool; // files of entries that are not in the store yet
 mod ledger_counts; // what the ledger says about itself
 mod recorder; // counts calls on the request path
-mod collector; // shards → spool
+mod memory_queue; // what the spool does not take
+mod collector; // shards → memory → spool
 mod day_credits; // what was used on one day
-mod flusher; // spool → store
+mod flusher; // spool and memory → store
 mod usage_ledger; // the threads that do this
 mod usage_report; // sums of usage for people and programs
 mod usage_format; // a report as text
@@ -26,8 +27,8 @@ pub use flusher::{FlushFailure, LeftOverFailure, flush_left_over};
 pub use ledger_counts::LedgerCounts;
 pub use outcome::Outcome;
 pub use recorder::{CallUsage, UsageMethod, UsageRecorder, UsageShard};
-pub use store::{UsageDimension, UsageStep};
+pub use store::{UsageDimension, UsageStep, UsedKey};
 pub use usage_format::UsageFormat;
 pub use usage_ledger::{LedgerConfig, UsageLedger};
-pub use usage_report::{UsageReport, UsageReportFailure, UsageReportRequest};
+pub use usage_report::{REPORT_ROWS_MAX, UsageReport, UsageReportFailure, UsageReportRequest};
 pub use usage_settings::UsageSettings;

@@ -1,6 +1,6 @@
 //! Entries of the audit log: who changed what, and when. They contain no keys and no secrets.
 
-use resources::unix_seconds;
+use resources::{counted, unix_seconds};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditRecord, StoreFailure, StoreTransaction};
@@ -58,7 +58,7 @@ fn shortened(detail: &str) -> String {
     let kept = &detail[..detail.floor_char_boundary(DETAIL_BYTES_MAX)];
     match detail.len() - kept.len() {
         0 => detail.to_owned(),
-        bytes => format!("{kept}… ({bytes} more bytes)"),
+        bytes => format!("{kept}… ({} more)", counted(bytes as u64, "byte")),
     }
 }
 

@@ -11,7 +11,7 @@ const KEY_BYTES: usize = 16;
 const ID_BYTES: usize = 6;
 
 /// Characters of a key that stay visible, with which people recognise it. The other 104 bits are still out of reach of guesses.
-const PREFIX_CHARACTERS: usize = 6;
+pub(super) const PREFIX_CHARACTERS: usize = 6;
 
 /// A new key of 32 hexadecimal digits, and its id.
 pub(super) fn new_key_and_id() -> Result<(String, String), AdministrationError> {

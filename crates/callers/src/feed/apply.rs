@@ -1,11 +1,12 @@
 //! Rows of the store → accounts and keys in memory. A row that is wrong is refused and reported; what was in effect before stays.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use resources::{Clock, unix_seconds};
 use store::{AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus};
 
+use super::copy_queue::CopyQueue;
 use crate::account::Account;
 use crate::api_key::ApiKey;
 use crate::directory::Directory;
@@ -30,10 +31,24 @@ pub(super) enum StoredRow {
     Key(KeyRecord),
 }
 
+/// Why a row is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowSource {
+    /// A load reads all rows. Its keys take effect together, when it is finished.
+    Load,
+    /// The row was changed. It takes effect at once, also during a load.
+    Change,
+}
+
+/// Keys that are named in the log after the store has lost changes; all are counted.
+const LOST_KEYS_LOGGED_MAX: usize = 20;
+
 /// Applies rows to a directory.
 #[derive(Debug)]
 pub(super) struct RowApplier {
     directory: Arc<Directory>,
+    /// What the local copy has to write.
+    copy: Arc<CopyQueue>,
     plans: Plans,
     network: String,
     accounts: HashMap<i64, Arc<Account>>,
@@ -42,6 +57,10 @@ pub(super) struct RowApplier {
     /// Ids of refused rows: of keys as they are, of accounts with `account `.
     bad_rows: HashMap<String, BadRow>,
     needs_load: bool,
+    /// Changed rows of accounts that the load has not read yet; they take effect with the load.
+    left_to_load: u64,
+    /// Accounts that have changed during a load. Rows of them that the load has read may be older.
+    changed_accounts: HashSet<i64>,
 }
 
 /// What to do when a refused row is right again.
@@ -53,15 +72,23 @@ enum BadRow {
 }
 
 impl RowApplier {
-    pub(super) fn new(directory: Arc<Directory>, plans: Plans, network: String) -> Self {
+    pub(super) fn new(
+        directory: Arc<Directory>,
+        copy: Arc<CopyQueue>,
+        plans: Plans,
+        network: String,
+    ) -> Self {
         Self {
             directory,
+            copy,
             plans,
             network,
             accounts: HashMap::new(),
             loading: None,
             bad_rows: HashMap::new(),
             needs_load: false,
+            left_to_load: 0,
+            changed_accounts: HashSet::new(),
         }
     }
 
@@ -74,13 +101,18 @@ impl RowApplier {
         self.needs_load
     }
 
+    /// Whether all changed rows are in effect. Those of accounts that the load has not read yet are not.
+    pub(super) fn has_applied_all(&self) -> bool {
+        self.left_to_load == 0
+    }
+
     /// Accounts, keys and refused rows.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
         let keys = self.directory.stored().map_or(0, |keys| keys.len());
         (self.accounts.len() as u64, keys as u64, self.bad_rows.len() as u64)
     }
 
-    /// Until [`Self::finish_load`], callers see the keys of before.
+    /// Until [`Self::finish_load`], callers see the keys of before, and what changes in them.
     pub(super) fn begin_load(&mut self, hash_key: HashKey) {
         if self.directory.stored().is_some_and(|keys| *keys.hash_key() != hash_key) {
             // Another store: an account with the same id is not the same account.
@@ -88,13 +120,30 @@ impl RowApplier {
         }
         self.loading = Some(StoredKeysBuilder::new(hash_key));
         self.bad_rows.clear();
-        self.needs_load = false;
+        self.changed_accounts.clear();
+        (self.needs_load, self.left_to_load) = (false, 0);
     }
 
-    pub(super) fn finish_load(&mut self) {
-        if let Some(keys) = self.loading.take() {
-            self.directory.replace_stored(keys.build());
+    /// What was loaded takes effect. `has_lost_changes` is whether the store has lost changes that were in effect.
+    pub(super) fn finish_load(&mut self, has_lost_changes: bool) {
+        let Some(keys) = self.loading.take() else { return };
+        let (keys, before) = (keys.build(), self.directory.stored());
+        if let Some(before) = before.filter(|before| has_lost_changes && before.hash_key() == keys.hash_key())
+        {
+            let (accepted, accepted_keys) = keys.missing_in(&before, LOST_KEYS_LOGGED_MAX);
+            let (refused, refused_keys) = before.missing_in(&keys, LOST_KEYS_LOGGED_MAX);
+            tracing::error!(
+                accepted,
+                ?accepted_keys,
+                refused,
+                ?refused_keys,
+                "the store has lost changes of keys: those named first are accepted now and were not before, such as revoked ones; \
+                 the others are refused now and were accepted before; make the lost changes again"
+            );
         }
+        self.left_to_load = 0;
+        self.changed_accounts.clear();
+        self.directory.replace_stored(keys);
     }
 
     /// What was loaded so far is dropped; callers keep what they have.
@@ -103,14 +152,23 @@ impl RowApplier {
         self.needs_load |= self.loading.take().is_some();
     }
 
-    /// Applies rows, and returns those that are in effect now.
-    pub(super) fn apply(&mut self, rows: Vec<StoredRow>) -> Vec<StoredRow> {
-        let mut changes = Vec::with_capacity(rows.len());
-        let mut accepted = Vec::with_capacity(rows.len());
+    /// Applies rows.
+    pub(super) fn apply(&mut self, rows: Vec<StoredRow>, source: RowSource) {
+        self.directory.feed_status().record_progress();
+        let (mut accounts, mut changes) = (Vec::new(), Vec::with_capacity(rows.len()));
         for row in rows {
+            if self.is_left_to_load(&row, source) {
+                self.left_to_load += 1;
+                continue;
+            }
+            if self.is_older_than_change(&row, source) {
+                continue;
+            }
             let (id, applied) = match &row {
                 StoredRow::Account(account) => {
-                    (format!("account {}", account.id), self.apply_account(account))
+                    let applied = self.apply_account(account);
+                    accounts.extend(self.accounts.get(&account.id).map(Arc::clone));
+                    (format!("account {}", account.id), applied)
                 }
                 StoredRow::Key(key) => {
                     let change = self.key_change(key);
@@ -118,25 +176,43 @@ impl RowApplier {
                 }
             };
             match applied {
-                Ok(()) => {
-                    self.needs_load |= self.bad_rows.remove(&id) == Some(BadRow::LoadAll);
-                    accepted.push(row);
-                }
-                Err(reason) => {
-                    accepted.extend(self.suspended_before(&row).map(StoredRow::Account));
-                    self.refuse(id, &row, &reason, &mut changes);
-                }
+                Ok(()) => self.needs_load |= self.bad_rows.remove(&id) == Some(BadRow::LoadAll),
+                Err(reason) => self.refuse(id, &row, &reason, &mut changes),
             }
         }
-        self.apply_keys(changes);
-        accepted
+        let hashes = changes.iter().map(|change| change.hash).collect();
+        self.apply_keys(changes, source);
+        if source == RowSource::Change {
+            self.copy.add(accounts, hashes);
+        }
     }
 
-    fn apply_keys(&mut self, changes: Vec<KeyChange>) {
-        match (&mut self.loading, self.directory.stored()) {
-            (Some(loading), _) => changes.iter().for_each(|change| loading.change(change)),
-            (None, Some(keys)) => keys.change(changes),
-            (None, None) => {}
+    /// Whether a changed key belongs to an account that the load has not read yet. The end of the load reads the key again.
+    fn is_left_to_load(&self, row: &StoredRow, source: RowSource) -> bool {
+        let StoredRow::Key(KeyRecord { account_id, status: KeyStatus::Active, .. }) = row else {
+            return false;
+        };
+        source == RowSource::Change && self.loading.is_some() && !self.accounts.contains_key(account_id)
+    }
+
+    /// Whether a load may have read an account before a change of it that is in effect. Accounts of a load take effect at once, so
+    /// that the old row would take back the change until the end of the load.
+    fn is_older_than_change(&mut self, row: &StoredRow, source: RowSource) -> bool {
+        let StoredRow::Account(AccountRecord { id, .. }) = row else { return false };
+        if source == RowSource::Change && self.loading.is_some() {
+            self.changed_accounts.insert(*id);
+        }
+        source == RowSource::Load && self.changed_accounts.contains(id)
+    }
+
+    fn apply_keys(&mut self, changes: Vec<KeyChange>, source: RowSource) {
+        let mut is_same_store = true;
+        if let Some(loading) = &mut self.loading {
+            changes.iter().for_each(|change| loading.change(change));
+            is_same_store = self.directory.stored().is_some_and(|keys| keys.hash_key() == loading.hash_key());
+        }
+        if let Some(keys) = self.directory.stored().filter(|_| is_same_store && source == RowSource::Change) {
+            keys.change(changes);
         }
     }
 
@@ -173,24 +249,6 @@ impl RowApplier {
         Ok(())
     }
 
-    /// The row of a known account as it was before a refused row that suspends it, and suspended. The local copy needs it, or
-    /// a start without the store would accept the account again.
-    fn suspended_before(&self, refused: &StoredRow) -> Option<AccountRecord> {
-        let StoredRow::Account(AccountRecord { id, status: AccountStatus::Suspended, created_at, .. }) =
-            refused
-        else {
-            return None;
-        };
-        let account = self.accounts.get(id)?;
-        Some(AccountRecord {
-            id: *id,
-            name: account.name.clone(),
-            plan: account.plan().name.clone(),
-            status: AccountStatus::Suspended,
-            created_at: *created_at,
-        })
-    }
-
     fn key_change(&self, row: &KeyRecord) -> Result<KeyChange, String> {
         let is_long_expired =
             row.expires_at.is_some_and(|at| at.saturating_add(EXPIRED_KEPT_SECONDS) <= unix_seconds());
@@ -199,6 +257,9 @@ impl RowApplier {
         }
         if row.name.len() > NAME_BYTES_MAX {
             return Err(format!("its name has more than {NAME_BYTES_MAX} bytes"));
+        }
+        if let Some(revoked) = self.directory.local_revocations() {
+            revoked.accepted_by_store(&row.id);
         }
         let account = self.accounts.get(&row.account_id);
         let account =

@@ -34,6 +34,7 @@ impl People {
             change.delete_reset_links(user.id).await?;
         }
         audit::add(&mut change, actor, action, &email, &[]).await?;
-        Ok(self.administration.commit(change).await?)
+        change.commit().await?;
+        Ok(())
     }
 }

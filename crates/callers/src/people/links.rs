@@ -108,7 +108,7 @@ impl People {
         let created = self.add_link(&mut change, link).await?;
         let subject = email.as_deref().unwrap_or("anybody");
         audit::add(&mut change, actor, "user.invite", subject, &[(target.0, target.1)]).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         Ok(created)
     }
 
@@ -124,7 +124,7 @@ impl People {
         let link = LinkRecord { user_id: Some(user.id), ..new_link(LinkKind::Reset, PASSWORD_LINK_S) };
         let created = self.add_link(&mut change, link).await?;
         audit::add(&mut change, actor, "user.reset_link", &email, &[]).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         Ok(created)
     }
 
@@ -133,7 +133,7 @@ impl People {
         let mut change = self.administration.store().begin_change().await?;
         let created = self.add_link(&mut change, new_link(LinkKind::Operator, PASSWORD_LINK_S)).await?;
         audit::add(&mut change, actor, "user.operator_link", "operator", &[]).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         Ok(created)
     }
 
@@ -201,7 +201,7 @@ impl People {
             LinkKind::Operator => self.make_operator(&mut change, &email, password_hash).await?,
         };
         let session = self.add_session(&mut change, &user, visitor).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         self.attempt_succeeded(&email, visitor);
         Ok(session)
     }

@@ -37,7 +37,7 @@ impl People {
             return Err(PeopleError::WrongCredentials);
         };
         let session = self.add_session(&mut change, &user, visitor).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         Ok(session)
     }
 
@@ -60,7 +60,7 @@ impl People {
         let user = new_user(&email, UserRole::Developer, Some(account.id), hash);
         let user = add_user(&mut change, &actor, user).await?;
         let session = self.add_session(&mut change, &user, visitor).await?;
-        self.administration.commit(change).await?;
+        change.commit().await?;
         Ok(session)
     }
 
@@ -105,7 +105,8 @@ impl People {
         change.delete_other_sessions(user.id, &current.session_id).await?;
         change.delete_reset_links(user.id).await?;
         audit::add(&mut change, &current.actor(), "user.password", &user.email, &[]).await?;
-        Ok(self.administration.commit(change).await?)
+        change.commit().await?;
+        Ok(())
     }
 
     fn count_attempt(&self, email: &str, visitor: &Visitor) -> Result<(), PeopleError> {
@@ -181,6 +182,8 @@ mod tests {
     use store::{Store, StoreLocation};
     use tempfile::TempDir;
 
+    use resources::Supervisor;
+
     use super::*;
     use crate::administration::Administration;
     use crate::people::LinkForm;
@@ -200,7 +203,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(StoreLocation::in_data_dir(folder.path()));
         let administration = Arc::new(Administration::new(store, Plans::default()));
-        let people = People::new(administration, SignUp::Open { plan: "developer".to_owned() });
+        let people =
+            People::new(administration, SignUp::Open { plan: "developer".to_owned() }, Supervisor::default());
         let new = people.sign_up(EMAIL, "correct horse", "acme", &visitor()).await.unwrap();
         let session = people.session(&new.token, &visitor()).await.unwrap().unwrap();
         let verified = people.administration.store().user_with_email(EMAIL).await.unwrap().unwrap();

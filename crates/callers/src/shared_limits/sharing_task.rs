@@ -6,7 +6,8 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use resources::Clock;
+use resources::{Clock, SupervisedTask};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::exchange::{self, ScriptItem};
@@ -53,9 +54,27 @@ impl SharingTask {
         Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new(), has_failed: false }
     }
 
-    /// Exchanges reports until the gateway ends. `contact` gets one value per answer: whether limits are divided.
-    pub(super) async fn run(mut self, contact: SyncSender<bool>) {
-        while !self.shared.is_stopping.load(Relaxed) {
+    /// Exchanges reports until the gateway ends, and returns all parts then. `contact` gets one value per answer: whether limits
+    /// are divided.
+    pub(super) async fn run(
+        self,
+        task: &SupervisedTask,
+        contact: SyncSender<bool>,
+        stopped: oneshot::Receiver<()>,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let sharing = tokio::sync::Mutex::new(self);
+        let start = || async { sharing.lock().await.exchange_repeatedly(&contact).await };
+        tokio::select! {
+            _dropped = stopped => {}
+            // After a panic it goes on with the limits that are in use.
+            () = task.run_with(start, || shared.others.lock().is_connected = false) => {}
+        }
+        sharing.into_inner().leave().await;
+    }
+
+    async fn exchange_repeatedly(&mut self, contact: &SyncSender<bool>) {
+        loop {
             if let Some(is_settled) = self.exchange().await {
                 // Only the start of the gateway reads them; a full or closed channel is no error.
                 let _unread = contact.try_send(is_settled);
@@ -66,7 +85,6 @@ impl SharingTask {
                 sleep(EXCHANGE_PAUSE).await;
             }
         }
-        self.leave().await;
     }
 
     /// Reports the limits that are due, and applies the reply. Returns whether limits are divided; `None` without a reply.
@@ -100,12 +118,13 @@ impl SharingTask {
         let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
         let others = *self.shared.others.lock();
         let (mut reported, mut left) = (Vec::new(), Vec::new());
-        for limit in self.in_use.drain(..) {
+        // They stay in use until all are looked at, so that a panic forgets none of them.
+        for limit in &self.in_use {
             let has_room = reported.len() < LIMITS_PER_EXCHANGE_MAX;
             let report = has_room.then(|| limit.lock().report(others, now, unix_seconds)).flatten();
             match report {
-                Some(report) => reported.push((limit, report)),
-                None => left.push(limit),
+                Some(report) => reported.push((Arc::clone(limit), report)),
+                None => left.push(Arc::clone(limit)),
             }
         }
         let staying = reported.iter().filter(|(_, report)| !report.is_leaving);

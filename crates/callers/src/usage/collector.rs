@@ -1,94 +1,79 @@
 //! Moves usage from the shards of the workers to the spool.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use resources::RepeatedWarning;
 
-use super::entry::ENTRY_ROWS_MAX;
+use super::memory_queue::MemoryQueue;
 use super::recorder::UsageRecorder;
-use super::spool::{AppendError, ProcessSpool};
+use super::spool::AppendError;
 use crate::ledger_text::shared_ledger_text;
-use store::{UsageCounts, UsageGroup, UsageRow};
 
 /// How often usage is written: a process that is killed loses what it counted since the last time.
 pub(super) const COLLECTION_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Groups that wait in memory while the spool cannot be written: 25 MiB. Further groups are lost.
-const PENDING_GROUPS_MAX: usize = 1 << 16;
+/// Collections after which a spool that takes nothing is tried again at the latest: five seconds.
+const COLLECTIONS_SKIPPED_MAX: u32 = 50;
 
 pub(super) struct Collector {
     recorder: Arc<UsageRecorder>,
-    spool: Arc<ProcessSpool>,
+    memory: Arc<MemoryQueue>,
     network: Arc<str>,
-    /// How many bytes may wait for the store, over all spools.
-    spool_bytes_max: u64,
-    /// What could not be written.
-    pending: HashMap<UsageGroup, UsageCounts>,
+    /// Collections until usage is written again; more after each failure.
+    skipped: u32,
+    skips: u32,
+    /// Calls that were lost, as far as the log says.
+    logged_lost_calls: u64,
     full: RepeatedWarning,
     lost: RepeatedWarning,
 }
 
 impl Collector {
-    pub(super) fn new(
-        recorder: Arc<UsageRecorder>,
-        spool: Arc<ProcessSpool>,
-        network: Arc<str>,
-        spool_bytes_max: u64,
-    ) -> Self {
-        let network = shared_ledger_text(&network);
+    pub(super) fn new(recorder: Arc<UsageRecorder>, memory: Arc<MemoryQueue>, network: &str) -> Self {
+        let network = shared_ledger_text(&network.into());
         let (full, lost) = (RepeatedWarning::default(), RepeatedWarning::default());
-        Self { recorder, spool, network, spool_bytes_max, pending: HashMap::new(), full, lost }
+        Self { recorder, memory, network, skipped: 0, skips: 0, logged_lost_calls: 0, full, lost }
     }
 
-    /// Writes what was counted since the last time to the spool. It belongs to the minute of `unix_seconds`.
+    /// Writes what was counted since the last time to the spool, unless that has just failed. It belongs to the minute of
+    /// `unix_seconds`.
     pub(super) fn collect(&mut self, unix_seconds: u64) {
-        let (mut lost_calls, mut lost_credits) = self.recorder.take_lost();
-        for UsageRow { group, counts } in self.recorder.take(unix_seconds / 60 * 60, &self.network) {
-            let is_full = self.pending.len() >= PENDING_GROUPS_MAX;
-            match self.pending.entry(group) {
-                Entry::Occupied(mut sum) => sum.get_mut().add(&counts),
-                Entry::Vacant(new) if !is_full => drop(new.insert(counts)),
-                Entry::Vacant(_) => {
-                    lost_calls += counts.calls;
-                    lost_credits += counts.credits;
-                }
-            }
+        self.take(unix_seconds);
+        if self.skipped < self.skips {
+            self.skipped += 1;
+        } else {
+            self.write();
         }
-        self.write_pending();
-        self.report_lost(lost_calls, lost_credits);
+        self.report_lost();
     }
 
-    fn write_pending(&mut self) {
-        let rows = self.pending.drain().map(|(group, counts)| UsageRow { group, counts });
-        let mut rows: Vec<UsageRow> = rows.collect();
-        while !rows.is_empty() {
-            let rest = rows.len().saturating_sub(ENTRY_ROWS_MAX);
-            match self.append(&rows[rest..]) {
-                Ok(()) => rows.truncate(rest),
-                Err(error) => {
-                    self.report_failure(&error);
-                    break;
-                }
-            }
-        }
-        self.pending.extend(rows.into_iter().map(|row| (row.group, row.counts)));
+    /// Writes all that was counted when the process ends.
+    pub(super) fn collect_last(&mut self, unix_seconds: u64) {
+        self.take(unix_seconds);
+        self.write();
+        self.report_lost();
     }
 
-    fn append(&self, rows: &[UsageRow]) -> Result<(), AppendError> {
-        let counts = self.recorder.ledger();
-        let of_others = counts.left_over_bytes.load(Relaxed);
-        let bytes_max = self.spool_bytes_max.saturating_sub(of_others);
-        self.spool.get_or_create()?.append(rows, bytes_max)?;
-        counts.spooled_calls.fetch_add(rows.iter().map(|row| row.counts.calls).sum(), Relaxed);
-        Ok(())
+    fn take(&self, unix_seconds: u64) {
+        let (calls, credits) = self.recorder.take_lost();
+        self.recorder.ledger().lose(calls, credits);
+        self.memory.add(self.recorder.take(unix_seconds / 60 * 60, &self.network));
+    }
+
+    fn write(&mut self) {
+        self.skipped = 0;
+        match self.memory.write_to_spool() {
+            Ok(()) => self.skips = 0,
+            Err(error) => {
+                self.skips = (2 * self.skips + 1).min(COLLECTIONS_SKIPPED_MAX);
+                self.report_failure(&error);
+            }
+        }
     }
 
     fn report_failure(&self, error: &AppendError) {
-        self.recorder.ledger().spool_failures.fetch_add(1, Relaxed);
         let Some(times) = self.full.count(Instant::now()) else { return };
         match error {
             AppendError::Full => tracing::error!(
@@ -101,14 +86,10 @@ impl Collector {
         }
     }
 
-    fn report_lost(&self, calls: u64, credits: u64) {
-        if calls + credits == 0 {
-            return;
-        }
-        let ledger = self.recorder.ledger();
-        ledger.lose(calls, credits);
-        if self.lost.count(Instant::now()).is_some() {
-            let calls = ledger.lost_calls.load(Relaxed);
+    fn report_lost(&mut self) {
+        let calls = self.recorder.ledger().lost_calls.load(Relaxed);
+        if calls > self.logged_lost_calls && self.lost.count(Instant::now()).is_some() {
+            self.logged_lost_calls = calls;
             tracing::error!(
                 calls,
                 "usage was lost, because it could neither be written nor held in memory; calls is the number since the start"
@@ -119,15 +100,21 @@ impl Collector {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::fs;
+    use std::path::Path;
+
+    use resources::DiskHealth;
+    use store::UsageRow;
 
     use super::*;
     use crate::account::Account;
     use crate::api_key::ApiKey;
     use crate::instance_id::InstanceId;
     use crate::plans::Plans;
+    use crate::usage::memory_queue::WAITING_GROUPS_MAX;
     use crate::usage::outcome::Outcome;
     use crate::usage::recorder::{CallUsage, UsageMethod};
+    use crate::usage::spool::ProcessSpool;
 
     const MINUTE: u64 = 1_800_000_000;
 
@@ -141,22 +128,30 @@ mod tests {
         CallUsage { method, outcome, calls: 1, credits: 5, bytes_in: 100, bytes_out: 10, latency }
     }
 
-    fn collector(folder: &std::path::Path, workers: usize, bytes_max: u64) -> Collector {
+    /// A collector and its spool.
+    fn collector(
+        folder: &Path,
+        workers: usize,
+        bytes_max: u64,
+        network: &str,
+    ) -> (Collector, Arc<ProcessSpool>) {
         let recorder = Arc::new(UsageRecorder::new(workers));
         recorder.start();
         let spool = Arc::new(ProcessSpool::new(folder.to_owned(), InstanceId::random()));
-        Collector::new(recorder, spool, "demo".into(), bytes_max)
+        let memory =
+            MemoryQueue::new(Arc::clone(&recorder), Arc::clone(&spool), bytes_max, DiskHealth::new(folder));
+        (Collector::new(recorder, Arc::new(memory), network), spool)
     }
 
     /// The rows that wait for the store.
-    fn waiting(collector: &Collector) -> Option<Vec<UsageRow>> {
-        collector.spool.get().unwrap().next_batch().unwrap().map(|batch| batch.rows)
+    fn waiting(spool: &ProcessSpool) -> Option<Vec<UsageRow>> {
+        spool.get().unwrap().next_batch().unwrap().map(|batch| batch.rows)
     }
 
     #[test]
     fn calls_of_all_workers_are_summed_up_by_key_method_and_outcome() {
         let folder = tempfile::tempdir().unwrap();
-        let mut collector = collector(folder.path(), 2, u64::MAX);
+        let (mut collector, spool) = collector(folder.path(), 2, u64::MAX, "demo");
         let (one, other) = (key("one"), key("other"));
         for worker in [0, 1, 1] {
             collector.recorder.shard(worker).record(&one, call(Outcome::Ok));
@@ -168,7 +163,7 @@ mod tests {
         collector.collect(MINUTE + 60);
         collector.collect(MINUTE + 61);
         assert_eq!(collector.recorder.ledger().spooled_calls.load(Relaxed), 6);
-        let rows = waiting(&collector).unwrap();
+        let rows = waiting(&spool).unwrap();
         let shown: Vec<_> = rows
             .iter()
             .map(|row| (row.group.starts_at, &*row.group.key, &*row.group.outcome, row.counts.calls))
@@ -189,52 +184,64 @@ mod tests {
     #[test]
     fn no_text_of_a_row_has_nul() {
         let folder = tempfile::tempdir().unwrap();
-        let recorder = Arc::new(UsageRecorder::new(1));
-        recorder.start();
-        let spool = Arc::new(ProcessSpool::new(folder.path().to_owned(), InstanceId::random()));
-        let mut collector = Collector::new(recorder, spool, "de\0mo".into(), u64::MAX);
+        let (mut collector, spool) = collector(folder.path(), 1, u64::MAX, "de\0mo");
         let account = Account::new("a\0b".into(), Plans::default().named("custom").unwrap().clone());
         let key = Arc::new(ApiKey::configured("o\0ne", Arc::new(account), None));
         collector.recorder.shard(0).record(&key, call(Outcome::Ok));
         collector.collect(MINUTE);
-        let group = &waiting(&collector).unwrap()[0].group;
+        let group = &waiting(&spool).unwrap()[0].group;
         assert_eq!((&*group.network, &*group.account, &*group.key), ("demo", "ab", "static:one"));
     }
 
     #[test]
     fn usage_waits_in_memory_while_the_spool_takes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let mut collector = collector(folder.path(), 1, 1);
+        let usage_dir = folder.path().join("usage");
+        fs::write(&usage_dir, "not a folder").unwrap();
+        let (mut collector, spool) = collector(&usage_dir, 1, u64::MAX, "demo");
         let key = key("one");
         for _ in 0..3 {
             collector.recorder.shard(0).record(&key, call(Outcome::Ok));
             collector.collect(MINUTE);
         }
-        assert!(waiting(&collector).is_none());
-        assert_eq!(collector.recorder.ledger().spool_failures.load(Relaxed), 3);
-        collector.spool_bytes_max = u64::MAX;
-        collector.collect(MINUTE);
-        assert_eq!(waiting(&collector).unwrap()[0].counts.calls, 3);
-        assert_eq!(collector.recorder.ledger().lost_calls.load(Relaxed), 0);
+        let ledger = collector.recorder.ledger();
+        assert_eq!(ledger.waiting_bytes.load(Relaxed), 0);
+        assert!(ledger.memory_bytes.load(Relaxed) > 0);
+        fs::remove_file(&usage_dir).unwrap();
+        collector.collect_last(MINUTE);
+        assert_eq!(waiting(&spool).unwrap()[0].counts.calls, 3);
+        let ledger = collector.recorder.ledger();
+        assert_eq!((ledger.lost_calls.load(Relaxed), ledger.memory_bytes.load(Relaxed)), (0, 0));
+    }
+
+    /// All that waited was sorted and encoded ten times a second while the disk was full.
+    #[test]
+    fn a_spool_that_takes_nothing_is_tried_ever_less_often() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut collector, _spool) = collector(folder.path(), 1, 1, "demo");
+        let mut failures = Vec::new();
+        for _ in 0..10 * COLLECTIONS_SKIPPED_MAX {
+            collector.recorder.shard(0).record(&key("one"), call(Outcome::Ok));
+            collector.collect(MINUTE);
+            failures.push(collector.recorder.ledger().spool_failures.load(Relaxed));
+        }
+        assert_eq!(failures[..11], [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]);
+        assert!((10..20).contains(failures.last().unwrap()), "{failures:?}");
     }
 
     #[test]
     fn what_does_not_fit_into_memory_is_lost_and_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let mut collector = collector(folder.path(), 1, 1);
-        for minute in 0..PENDING_GROUPS_MAX as u64 + 3 {
+        let (collector, _spool) = collector(folder.path(), 1, 1, "demo");
+        let row = |minute: u64| {
             collector.recorder.shard(0).record(&key("one"), call(Outcome::Ok));
-            // Only the last collection tries to write, because each attempt takes as long as what it writes.
-            if collector.pending.len() < PENDING_GROUPS_MAX {
-                let row = collector.recorder.take(minute * 60, &collector.network).remove(0);
-                collector.pending.insert(row.group, row.counts);
-            } else {
-                collector.collect(minute * 60);
-            }
-        }
+            collector.recorder.take(minute * 60, &collector.network).remove(0)
+        };
+        collector.memory.add((0..WAITING_GROUPS_MAX as u64 + 3).map(row));
         let ledger = collector.recorder.ledger();
         assert_eq!((ledger.lost_calls.load(Relaxed), ledger.lost_credits.load(Relaxed)), (3, 15));
-        assert_eq!(collector.pending.len(), PENDING_GROUPS_MAX);
+        assert_eq!(collector.memory.lose_rest(), WAITING_GROUPS_MAX as u64);
+        assert_eq!(ledger.lost_calls.load(Relaxed), 3 + WAITING_GROUPS_MAX as u64);
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 
 use resources::DAY_S;
-use store::{Store, StoreFailure};
+use store::{DayTotal, Store, StoreFailure};
 
 use crate::directory::Directory;
 use crate::ledger_text::ledger_text;
 
-/// Credits by account and by key. A gateway that starts again does not grant them a second time.
+/// Credits by account and by key, over all networks and gateways of the store. A gateway that starts again does not grant them a
+/// second time.
 #[derive(Debug, Default)]
 pub struct DayCredits {
     /// A second of the day, in seconds since 1970, UTC.
     unix_seconds: u64,
+    /// What the gateways themselves have used is under the empty name.
     by_account: HashMap<String, AccountCredits>,
+    /// Whether it was read what was used before this process was started.
+    is_read: bool,
 }
 
 /// The credits of one account. Keys of two accounts can have the same name.
@@ -24,19 +28,42 @@ struct AccountCredits {
 }
 
 impl DayCredits {
-    /// Reads what was used on the day of `unix_seconds`, over all networks and gateways of the store.
-    pub async fn read(store: &Store, unix_seconds: u64) -> Result<Self, StoreFailure> {
-        let mut credits = Self { unix_seconds, ..Self::default() };
-        let day = unix_seconds / DAY_S * DAY_S;
-        store.credits_of_day(day, |account, key, used| credits.add(account, key, used)).await?;
-        Ok(credits)
+    /// Begins a new day, and reads what was used on it, unless that is known.
+    pub(super) async fn read(&mut self, store: &Store, unix_seconds: u64) -> Result<(), StoreFailure> {
+        let day = |seconds: u64| seconds / DAY_S;
+        if day(self.unix_seconds) != day(unix_seconds) {
+            *self = Self::default();
+        }
+        self.unix_seconds = unix_seconds;
+        if !self.is_read {
+            store.credits_of_day(day(unix_seconds) * DAY_S, |total| self.learn(total)).await?;
+            self.is_read = true;
+        }
+        Ok(())
     }
 
-    fn add(&mut self, account: String, key: String, used: u64) {
-        let account = self.by_account.entry(account).or_default();
-        account.used = account.used.saturating_add(used);
-        let of_key = account.by_key.entry(key).or_default();
-        *of_key = of_key.saturating_add(used);
+    /// Takes over what the store has returned, if it is of this day.
+    pub(super) fn learn(&mut self, DayTotal { day, account, key, credits }: DayTotal) {
+        if day / DAY_S != self.unix_seconds / DAY_S {
+            return;
+        }
+        let account = self.by_account.entry(account.to_string()).or_default();
+        let used = match key {
+            None => &mut account.used,
+            Some(key) => account.by_key.entry(key.to_string()).or_default(),
+        };
+        *used = credits.max(*used);
+    }
+
+    /// A second of the day.
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        self.unix_seconds
+    }
+
+    /// What the gateways themselves have used of something, such as calls to a partner.
+    pub fn used_by_gateways(&self, key: &str) -> u64 {
+        let used = self.by_account.get("").and_then(|gateways| gateways.by_key.get(key));
+        used.copied().unwrap_or(0)
     }
 
     /// How many accounts have used credits.
@@ -82,8 +109,14 @@ mod tests {
     fn keys_of_two_accounts_with_the_same_name_have_their_own_limits() {
         let directory = Directory::new(&[static_key("k1", "acme"), static_key("k2", "glo\0bex")]);
         let mut credits = DayCredits { unix_seconds: NOON, ..DayCredits::default() };
-        credits.add("acme".to_owned(), "static:backend".to_owned(), 90);
-        credits.add("globex".to_owned(), "static:backend".to_owned(), 20);
+        for (account, credits_used) in [("acme", 90), ("globex", 20)] {
+            let day = NOON / DAY_S * DAY_S;
+            for key in [None, Some("static:backend".into())] {
+                credits.learn(DayTotal { day, account: account.into(), key, credits: credits_used });
+            }
+            let yesterday = day - DAY_S;
+            credits.learn(DayTotal { day: yesterday, account: account.into(), key: None, credits: 99 });
+        }
         credits.raise_used(&directory);
         let left = |key: &str| {
             let key = directory.find(key.as_bytes()).unwrap();

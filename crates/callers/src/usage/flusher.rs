@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use resources::Clock;
-use store::{Store, StoreFailure, UsageFlush, UsageStep};
-use tokio::sync::oneshot;
+use resources::{Clock, SupervisedTask};
+use store::{DayTotal, Store, StoreFailure, UsageFlush, UsageStep};
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::day_credits::DayCredits;
+use super::memory_queue::MemoryQueue;
 use super::recorder::UsageRecorder;
 use super::spool::{ProcessSpool, Spool, usage_dir};
 use super::usage_settings::UsageSettings;
@@ -22,18 +23,24 @@ use super::usage_settings::UsageSettings;
 /// How often usage is moved to the store.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the flusher looks for spools of processes that have ended, deletes old usage, and reads what was used today.
+/// How often the flusher looks for spools of processes that have ended, deletes old usage, and passes on what was used today.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long the program waits for the store when it stops. What is not stored by then stays in the spool.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long it waits for usage in memory, which is lost if neither the store nor the spool takes it.
+const MEMORY_STOP_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// How long the store remembers a process, and how old an entry of its spool may be to be added: an older one could have been
 /// added before.
 const FLUSHES_KEPT_SECONDS: u64 = 400 * 24 * 60 * 60;
 
-/// Statements that delete old usage of one table before new usage has its turn again.
+/// Times that some old usage of one step is deleted before new usage has its turn again.
 const DELETIONS_MAX: usize = 20;
+
+/// Transactions that sum up usage of an earlier version before new usage has its turn again.
+const FILLS_MAX: usize = 10;
 
 /// Why usage was not moved.
 #[derive(Debug, thiserror::Error)]
@@ -64,12 +71,17 @@ pub(super) struct Flusher {
     failed: Vec<Spool>,
     look_for_left_over_at: Instant,
     keep_up_at: Instant,
+    /// What was used today, as far as the store has said.
+    day_credits: DayCredits,
+    /// Whether the sums of the store have the usage of earlier versions.
+    has_sums: bool,
 }
 
 /// What a flusher works with.
 pub(super) struct FlusherConfig {
     pub(super) store: Store,
     pub(super) spool: Arc<ProcessSpool>,
+    pub(super) memory: Arc<MemoryQueue>,
     pub(super) recorder: Arc<UsageRecorder>,
     pub(super) settings: UsageSettings,
     pub(super) on_day_credits: OnDayCredits,
@@ -79,26 +91,64 @@ impl Flusher {
     pub(super) fn new(config: FlusherConfig) -> Self {
         let now = Instant::now();
         let (clock, left_over, failed) = (Clock::default(), Vec::new(), Vec::new());
-        Self { config, clock, left_over, failed, look_for_left_over_at: now, keep_up_at: now }
+        Self {
+            config,
+            clock,
+            left_over,
+            failed,
+            look_for_left_over_at: now,
+            keep_up_at: now,
+            day_credits: DayCredits::default(),
+            has_sums: false,
+        }
     }
 
-    /// Moves usage until `stop` says to stop, and then what is left, as long as that takes no more than [`STOP_TIMEOUT`].
-    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+    /// Moves usage until `stop` says to stop, and then what is left, as long as that takes no more than [`STOP_TIMEOUT`], and
+    /// [`MEMORY_STOP_TIMEOUT`] for what would be lost.
+    pub(super) async fn run(self, task: &SupervisedTask, mut stop: oneshot::Receiver<()>) {
+        let flusher = Mutex::new(self);
         tokio::select! {
             biased;
             _ = &mut stop => {}
             // It can be given up anywhere: what is not marked as stored is sent again, and the store recognises it.
-            () = self.flush_repeatedly() => {}
+            () = task.run(|| async { flusher.lock().await.flush_repeatedly().await }) => {}
         }
-        // What cannot be stored now is stored after the next start.
-        let _in_time = timeout(STOP_TIMEOUT, self.flush()).await;
-        match self.config.spool.get().map(Spool::remove_if_stored) {
-            None | Some(Ok(true)) => {}
-            Some(Ok(false)) => tracing::warn!("usage stays on disk; the next start moves it to the store"),
-            Some(Err(error)) => tracing::warn!(%error, "cannot remove the empty spool of usage"),
+        flusher.into_inner().finish().await;
+    }
+
+    /// Moves what is left when the gateway stops.
+    async fn finish(mut self) {
+        let is_reached = timeout(MEMORY_STOP_TIMEOUT, self.flush_memory_repeatedly()).await.is_ok();
+        if is_reached {
+            // What cannot be stored now is stored after the next start.
+            let _in_time = timeout(STOP_TIMEOUT, self.flush()).await;
         }
+        self.leave_rest();
         // Connections that do not end by then end with the process.
         let _in_time = timeout(STOP_TIMEOUT, self.config.store.close()).await;
+    }
+
+    /// Says what becomes of the usage that is not in the store when the process ends.
+    fn leave_rest(&self) {
+        let FlusherConfig { memory, spool, .. } = &self.config;
+        // The spool may have room by now.
+        let refused = memory.write_to_spool().err();
+        let lost_calls = memory.lose_rest();
+        if lost_calls > 0 {
+            tracing::error!(
+                lost_calls,
+                reason = refused.map(|error| error.to_string()),
+                "usage is lost: neither the store nor data_dir has taken it before the gateway stopped"
+            );
+        }
+        match spool.get().map(Spool::remove_if_stored) {
+            None | Some(Ok(true)) => {}
+            Some(Ok(false)) => {
+                let bytes = spool.get().map(Spool::waiting_bytes);
+                tracing::warn!(bytes, "usage stays on disk; the next start moves it to the store");
+            }
+            Some(Err(error)) => tracing::warn!(%error, "cannot remove the empty spool of usage"),
+        }
     }
 
     async fn flush_repeatedly(&mut self) {
@@ -122,26 +172,62 @@ impl Flusher {
             Err(error) => {
                 ledger.flush_failures.fetch_add(1, Relaxed);
                 if !was_failing {
-                    tracing::warn!(%error, "usage waits on disk until the store takes it");
+                    tracing::warn!(%error, "usage waits until the store takes it");
                 }
             }
         }
     }
 
     async fn try_flush(&mut self) -> Result<(), FlushFailure> {
+        let moved = self.move_usage().await;
+        // Usage that the store refuses keeps neither old usage in it nor the credits of the day unknown.
+        let is_down = matches!(moved, Err(FlushFailure::Store(StoreFailure::Unavailable(_))));
+        if is_down || Instant::now() < self.keep_up_at {
+            return moved;
+        }
+        let kept_up = self.keep_up(self.clock.unix_seconds()).await;
+        if kept_up.is_ok() {
+            self.keep_up_at = Instant::now() + UPKEEP_INTERVAL;
+        }
+        moved.and(kept_up.map_err(Into::into))
+    }
+
+    async fn move_usage(&mut self) -> Result<(), FlushFailure> {
+        self.flush_memory().await?;
         let (FlusherConfig { store, spool, recorder, .. }, now) = (&self.config, self.clock.unix_seconds());
         if let Some(spool) = spool.get() {
-            flush_spool(store, spool, now, || {
+            flush_spool(store, spool, now, |day_totals| {
                 recorder.ledger().flushes.fetch_add(1, Relaxed);
+                day_totals.into_iter().for_each(|total| self.day_credits.learn(total));
             })
             .await?;
         }
         self.flush_left_over(now).await?;
-        if Instant::now() >= self.keep_up_at {
-            self.keep_up(now).await?;
-            self.keep_up_at = Instant::now() + UPKEEP_INTERVAL;
+        Ok(self.fill_sums().await?)
+    }
+
+    /// Moves what the spool has refused. It comes before the spool, because only the spool outlives the process.
+    async fn flush_memory(&mut self) -> Result<(), StoreFailure> {
+        let FlusherConfig { store, memory, recorder, .. } = &self.config;
+        if !memory.is_refused() {
+            return Ok(());
+        }
+        // A batch that was sent can no longer be written to the spool, so none is sent to a store that is known to be down.
+        store.newest_change().await?;
+        while let Some(batch) = memory.next_batch() {
+            let stored = store.add_usage(&batch.flush(), self.clock.unix_seconds()).await?;
+            memory.confirm();
+            recorder.ledger().flushes.fetch_add(1, Relaxed);
+            stored.day_totals.into_iter().for_each(|total| self.day_credits.learn(total));
         }
         Ok(())
+    }
+
+    /// Tries again while the store is down or too slow. What it refuses, it would refuse again.
+    async fn flush_memory_repeatedly(&mut self) {
+        while let Err(StoreFailure::Unavailable(_) | StoreFailure::TimedOut(_)) = self.flush_memory().await {
+            sleep(FLUSH_INTERVAL).await;
+        }
     }
 
     /// Moves what other processes have left over. What cannot be moved is tried again later, and nothing else waits for it.
@@ -169,12 +255,31 @@ impl Flusher {
         Ok(())
     }
 
-    /// Reads what was used today and passes it on, and deletes old usage.
-    async fn keep_up(&self, now: u64) -> Result<(), FlushFailure> {
-        let FlusherConfig { store, settings, on_day_credits, .. } = &self.config;
-        let credits = DayCredits::read(store, now).await?;
-        on_day_credits(&credits);
-        tracing::debug!(accounts = credits.accounts(), "credits used today are known");
+    /// Sums up what an earlier version has stored, a part at a time.
+    async fn fill_sums(&mut self) -> Result<(), StoreFailure> {
+        let store = &self.config.store;
+        for _ in 0..FILLS_MAX {
+            if self.has_sums || store.fill_usage_sums().await? {
+                continue;
+            }
+            self.has_sums = store.has_usage_sums().await?;
+            break;
+        }
+        Ok(())
+    }
+
+    /// Passes on what was used today, and deletes old usage. Neither waits for the other to succeed.
+    async fn keep_up(&mut self, now: u64) -> Result<(), StoreFailure> {
+        let known = self.day_credits.read(&self.config.store, now).await;
+        if known.is_ok() {
+            (self.config.on_day_credits)(&self.day_credits);
+            tracing::debug!(accounts = self.day_credits.accounts(), "credits used today are known");
+        }
+        known.and(self.delete_old(now).await)
+    }
+
+    async fn delete_old(&self, now: u64) -> Result<(), StoreFailure> {
+        let FlusherConfig { store, settings, .. } = &self.config;
         for step in UsageStep::ALL {
             let kept_since = settings.kept_since(step, now);
             for _ in 0..DELETIONS_MAX {
@@ -211,23 +316,25 @@ async fn flush_and_remove(
     spool: &Spool,
     unix_seconds: u64,
 ) -> Result<Option<LeftOverFailure>, StoreFailure> {
-    let flushed = flush_spool(store, spool, unix_seconds, || {}).await;
+    let flushed = flush_spool(store, spool, unix_seconds, drop).await;
     let removed = flushed.and_then(|()| Ok(spool.remove_if_stored()?));
     match removed {
         Ok(_) => Ok(None),
         Err(FlushFailure::Store(
-            failure @ (StoreFailure::Unavailable(_) | StoreFailure::NewerVersion { .. }),
+            failure @ (StoreFailure::Unavailable(_)
+            | StoreFailure::TimedOut(_)
+            | StoreFailure::NewerVersion { .. }),
         )) => Err(failure),
         Err(failure) => Ok(Some(LeftOverFailure { folder: spool.folder().to_owned(), failure })),
     }
 }
 
-/// Moves everything in a spool to the store, and calls `flushed` after each transaction.
+/// Moves everything in a spool to the store, and calls `flushed` after each transaction with the totals that it has returned.
 async fn flush_spool(
     store: &Store,
     spool: &Spool,
     unix_seconds: u64,
-    flushed: impl Fn(),
+    mut flushed: impl FnMut(Vec<DayTotal>),
 ) -> Result<(), FlushFailure> {
     while let Some(batch) = spool.next_batch()? {
         let newest = batch.rows.iter().map(|row| row.group.starts_at).max().unwrap_or(0);
@@ -243,8 +350,8 @@ async fn flush_spool(
         let (epoch, after, through, rows) = (batch.id.epoch, batch.after, batch.through, &batch.rows[..]);
         let flush = UsageFlush { instance: &instance, epoch, after, through, rows };
         let stored = store.add_usage(&flush, unix_seconds).await?;
-        spool.store_through(stored)?;
-        flushed();
+        spool.store_through(stored.through)?;
+        flushed(stored.day_totals);
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ pub struct LedgerCounts {
     pub spooled_calls: AtomicU64,
     /// Times that an entry could not be written to the spool.
     pub spool_failures: AtomicU64,
+    /// Bytes that wait in memory, because the spool takes nothing.
+    pub memory_bytes: AtomicU64,
     /// Bytes that wait for the store in the spool of this process.
     pub waiting_bytes: AtomicU64,
     /// Bytes that wait for the store in spools of processes that have ended.

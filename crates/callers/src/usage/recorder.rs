@@ -68,6 +68,8 @@ pub struct CallUsage {
 #[derive(Debug)]
 pub struct UsageRecorder {
     shards: Vec<Arc<UsageShard>>,
+    /// What the gateway itself has used of what costs money: calls by the name of a partner.
+    own: Mutex<HashMap<Arc<str>, u64>>,
     ledger: LedgerCounts,
 }
 
@@ -76,7 +78,7 @@ pub struct UsageRecorder {
 pub struct UsageShard {
     /// Whether anything collects; without a collector nothing is counted.
     is_recording: AtomicBool,
-    groups: Mutex<HashMap<GroupId, KeyCounts, foldhash::fast::RandomState>>,
+    groups: Mutex<HashMap<GroupId, CountedGroup, foldhash::fast::RandomState>>,
     lost_calls: AtomicU64,
     lost_credits: AtomicU64,
 }
@@ -85,7 +87,7 @@ pub struct UsageShard {
 type GroupId = (usize, usize, Outcome);
 
 #[derive(Debug)]
-struct KeyCounts {
+struct CountedGroup {
     key: Arc<ApiKey>,
     method: UsageMethod,
     counts: UsageCounts,
@@ -94,7 +96,7 @@ struct KeyCounts {
 impl UsageRecorder {
     pub fn new(workers: usize) -> Self {
         let shards = std::iter::repeat_with(Arc::default).take(workers).collect();
-        Self { shards, ledger: LedgerCounts::default() }
+        Self { shards, own: Mutex::default(), ledger: LedgerCounts::default() }
     }
 
     /// What became of the usage that was taken.
@@ -107,12 +109,12 @@ impl UsageRecorder {
     }
 
     /// Counts from now on.
-    pub(super) fn start(&self) {
+    pub(crate) fn start(&self) {
         self.shards.iter().for_each(|shard| shard.is_recording.store(true, Relaxed));
     }
 
     /// Takes what was counted since the last time. One group may be in several rows, one for each worker.
-    pub(super) fn take(&self, minute: u64, network: &Arc<str>) -> Vec<UsageRow> {
+    pub(crate) fn take(&self, minute: u64, network: &Arc<str>) -> Vec<UsageRow> {
         let mut rows = Vec::new();
         for shard in &self.shards {
             let groups = {
@@ -125,7 +127,16 @@ impl UsageRecorder {
             };
             rows.extend(groups.into_iter().map(|(id, counted)| row(id, counted, minute, network)));
         }
+        let own = std::mem::take(&mut *self.own.lock());
+        rows.extend(own.into_iter().map(|(name, calls)| own_row(name, calls, minute, network)));
         rows
+    }
+
+    /// Counts calls of the gateway itself. There are few names: those of the partners.
+    pub(crate) fn record_own(&self, name: &Arc<str>, calls: u64) {
+        if self.shards.iter().any(|shard| shard.is_recording.load(Relaxed)) {
+            *self.own.lock().entry(Arc::clone(name)).or_default() += calls;
+        }
     }
 
     /// Takes the calls and credits that could not be counted since the last time.
@@ -155,7 +166,7 @@ impl UsageShard {
         }
         let mut counts = UsageCounts::default();
         count(&mut counts, &call);
-        groups.insert(id, KeyCounts { key: Arc::clone(key), method: call.method, counts });
+        groups.insert(id, CountedGroup { key: Arc::clone(key), method: call.method, counts });
     }
 }
 
@@ -169,8 +180,8 @@ fn count(counts: &mut UsageCounts, call: &CallUsage) {
     counts.latency_buckets[bucket_of(ns)] += call.calls;
 }
 
-fn row((_, _, outcome): GroupId, counted: KeyCounts, minute: u64, network: &Arc<str>) -> UsageRow {
-    let KeyCounts { key, method, counts } = counted;
+fn row((_, _, outcome): GroupId, counted: CountedGroup, minute: u64, network: &Arc<str>) -> UsageRow {
+    let CountedGroup { key, method, counts } = counted;
     let group = UsageGroup {
         starts_at: minute,
         network: Arc::clone(network),
@@ -180,4 +191,17 @@ fn row((_, _, outcome): GroupId, counted: KeyCounts, minute: u64, network: &Arc<
         outcome: outcome.label().into(),
     };
     UsageRow { group, counts }
+}
+
+/// A row without an account, which counts in the credits of the day only.
+fn own_row(name: Arc<str>, calls: u64, minute: u64, network: &Arc<str>) -> UsageRow {
+    let group = UsageGroup {
+        starts_at: minute,
+        network: Arc::clone(network),
+        account: "".into(),
+        key: name,
+        method: UsageMethod::Other.name().into(),
+        outcome: Outcome::Ok.label().into(),
+    };
+    UsageRow { group, counts: UsageCounts { calls, credits: calls, ..UsageCounts::default() } }
 }

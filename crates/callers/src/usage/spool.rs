@@ -57,17 +57,13 @@ impl SpoolId {
 }
 
 /// Why an entry was not appended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
     /// As many bytes wait for the store as may.
+    #[error("spool_bytes_max is reached")]
     Full,
-    Io(io::Error),
-}
-
-impl From<io::Error> for AppendError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
 /// The spool of one process.

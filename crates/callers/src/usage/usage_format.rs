@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use resources::BOUNDS_US;
 use serde_json::{Map, Value, json};
-use store::{UsageCounts, UsageDimension, UsageGroup, UsageRow};
+use store::{UsageCounts, UsageDimension, UsageGroup, UsageRow, UsedKey};
 
 use super::usage_report::UsageReport;
 use super::utc_time::format_time;
@@ -43,7 +43,17 @@ impl UsageReport {
         }
     }
 
-    /// The whole report as one JSON object.
+    /// The rows of one page of a report that has several.
+    pub fn text_of_page(&self, format: UsageFormat, is_first: bool) -> String {
+        let text = self.text(format);
+        match (format, text.split_once('\n')) {
+            // Only the first page has the header.
+            (UsageFormat::Csv, Some((_header, rows))) if !is_first => rows.to_owned(),
+            _ => text,
+        }
+    }
+
+    /// The report as one JSON object.
     pub fn json(&self) -> Value {
         let mut report = Map::new();
         report.insert("since".to_owned(), json!(format_time(self.since)));
@@ -51,6 +61,9 @@ impl UsageReport {
         insert_counts(&mut report, &self.total);
         let rows = self.rows.iter().map(|row| self.row_json(row)).collect();
         report.insert("rows".to_owned(), Value::Array(rows));
+        if let Some(UsedKey { account, key }) = &self.next {
+            report.insert("next".to_owned(), json!({"after_account": account, "after_key": key}));
+        }
         Value::Object(report)
     }
 
@@ -199,6 +212,7 @@ mod tests {
             step: UsageStep::Day,
             by: BTreeSet::from([UsageDimension::Time, UsageDimension::Account]),
             rows: vec![UsageRow { group, counts: counts.clone() }],
+            next: None,
             total: counts,
         }
     }

@@ -1,14 +1,26 @@
 //! Sums of usage for people and programs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use store::{Store, StoreFailure, UsageCounts, UsageDimension, UsageQuery, UsageRow, UsageStep};
+use store::{
+    Store, StoreFailure, UsageCounts, UsageDimension, UsageGroup, UsageQuery, UsageRow, UsageStep, UsedKey,
+};
 
 use super::usage_settings::UsageSettings;
 use super::utc_time::{format_time, parse_time};
 
-/// Rows of one report at most: what a program reads in one go.
-const ROWS_MAX: usize = 100_000;
+/// Rows of one page at most: what a program reads in one go.
+pub const REPORT_ROWS_MAX: usize = 100_000;
+
+/// Accounts or keys that are looked up together, if each has one time. More times make them fewer, so that no statement reads
+/// more than some thousand rows.
+const LOOKUPS_MAX: u64 = 500;
+
+/// Lookups for one page at most. Those that find nothing must not keep a page from ending.
+const LOOKUPS_OF_PAGE_MAX: usize = 400;
+
+/// Accounts with keys of the same id; only keys of configuration files can have one.
+const ACCOUNTS_WITH_KEY_MAX: usize = 1_000;
 
 /// Which usage is reported.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +36,10 @@ pub struct UsageReportRequest {
     pub by: BTreeSet<UsageDimension>,
     /// The step of the time, if usage is summed up by time.
     pub step: Option<UsageStep>,
+    /// The page begins after this account, and this key of it.
+    pub after: UsedKey,
+    /// About how many rows a page has; [`REPORT_ROWS_MAX`] by default and at most.
+    pub rows_max: Option<usize>,
 }
 
 /// Why there is no report.
@@ -43,8 +59,11 @@ pub struct UsageReport {
     pub until: u64,
     pub step: UsageStep,
     pub by: BTreeSet<UsageDimension>,
+    /// The rows of one page.
     pub rows: Vec<UsageRow>,
-    /// The sum of all rows.
+    /// After what the next page begins; `None` if this is the last one.
+    pub next: Option<UsedKey>,
+    /// The sum of the usage on all pages.
     pub total: UsageCounts,
 }
 
@@ -64,15 +83,123 @@ impl UsageReport {
             key: request.key.clone(),
             network: request.network.clone(),
             by: request.by.clone(),
+            accounts: None,
+            keys: None,
         };
-        let rows = store.usage(&query, ROWS_MAX + 1).await?;
-        if rows.len() > ROWS_MAX {
-            let message = format!("more than {ROWS_MAX} rows; choose a shorter time or a larger step");
+        let mut page = ReportPage::new(store, query, request);
+        let next = match store.has_usage_sums().await? {
+            true => page.read().await?,
+            // Pages need the sums.
+            false => page.add(page.query.clone()).await.map(|()| None)?,
+        };
+        let is_all = next.is_none() && request.after == UsedKey::default();
+        let ReportPage { rows, query, .. } = page;
+        let rows: Vec<_> = rows.into_iter().map(|(group, counts)| UsageRow { group, counts }).collect();
+        let mut total = UsageCounts::default();
+        match is_all {
+            true => rows.iter().for_each(|row| total.add(&row.counts)),
+            false => {
+                let query = UsageQuery { by: BTreeSet::new(), ..query.clone() };
+                store.usage(&query, 1).await?.iter().for_each(|row| total.add(&row.counts));
+            }
+        }
+        Ok(Self { since, until, step, by: query.by, rows, next, total })
+    }
+}
+
+/// Reads one page, in statements that read few rows each.
+struct ReportPage<'a> {
+    store: &'a Store,
+    query: UsageQuery,
+    after: UsedKey,
+    rows_max: usize,
+    rows: BTreeMap<UsageGroup, UsageCounts>,
+}
+
+impl<'a> ReportPage<'a> {
+    fn new(store: &'a Store, mut query: UsageQuery, request: &UsageReportRequest) -> Self {
+        // Keys of two accounts can have the same id.
+        if query.by.contains(&UsageDimension::Key) && query.account.is_none() {
+            query.by.insert(UsageDimension::Account);
+        }
+        let rows_max = request.rows_max.unwrap_or(REPORT_ROWS_MAX).clamp(1, REPORT_ROWS_MAX);
+        Self { store, query, after: request.after.clone(), rows_max, rows: BTreeMap::new() }
+    }
+
+    /// Returns after what the next page begins.
+    async fn read(&mut self) -> Result<Option<UsedKey>, UsageReportFailure> {
+        let (by, store) = (self.query.by.clone(), self.store);
+        match (&self.query.account, &self.query.key) {
+            (None, Some(key)) => {
+                for account in store.accounts_with_key(key, ACCOUNTS_WITH_KEY_MAX).await? {
+                    self.add(UsageQuery { account: Some(account), ..self.query.clone() }).await?;
+                }
+                Ok(None)
+            }
+            (_, None) if by.contains(&UsageDimension::Key) => self.read_by_key().await,
+            (None, None) if by.contains(&UsageDimension::Account) => self.read_by_account().await,
+            _ => self.add(self.query.clone()).await.map(|()| None),
+        }
+    }
+
+    async fn read_by_account(&mut self) -> Result<Option<UsedKey>, UsageReportFailure> {
+        let (time, count) = ((self.query.since, self.query.until), self.lookup_size());
+        for _ in 0..LOOKUPS_OF_PAGE_MAX {
+            let accounts = self.store.used_accounts(time, &self.after.account, count).await?;
+            let Some(last) = accounts.last() else { return Ok(None) };
+            let range = (self.after.account.clone(), last.clone());
+            self.add(UsageQuery { accounts: Some(range), ..self.query.clone() }).await?;
+            self.after.account.clone_from(last);
+            if accounts.len() < count {
+                return Ok(None);
+            }
+            if self.rows.len() >= self.rows_max {
+                break;
+            }
+        }
+        Ok(Some(self.after.clone()))
+    }
+
+    async fn read_by_key(&mut self) -> Result<Option<UsedKey>, UsageReportFailure> {
+        let (time, count) = ((self.query.since, self.query.until), self.lookup_size());
+        for _ in 0..LOOKUPS_OF_PAGE_MAX {
+            let used = self.store.used_keys(time, self.query.account.as_deref(), &self.after, count).await?;
+            for keys in used.chunk_by(|one, other| one.account == other.account) {
+                let (Some(first), Some(last)) = (keys.first(), keys.last()) else { continue };
+                let is_same_account = self.query.account.is_some() || first.account == self.after.account;
+                let after = if is_same_account { self.after.key.clone() } else { String::new() };
+                let account = Some(first.account.clone());
+                let range = Some((after, last.key.clone()));
+                self.add(UsageQuery { account, keys: range, ..self.query.clone() }).await?;
+                self.after.clone_from(last);
+            }
+            if used.len() < count {
+                return Ok(None);
+            }
+            if self.rows.len() >= self.rows_max {
+                break;
+            }
+        }
+        Ok(Some(self.after.clone()))
+    }
+
+    /// How many accounts or keys are looked up together.
+    fn lookup_size(&self) -> usize {
+        let seconds = self.query.until.saturating_sub(self.query.since);
+        let steps = seconds.div_ceil(self.query.step.seconds()).max(1);
+        usize::try_from((LOOKUPS_MAX / steps).max(1)).unwrap_or(1).min(self.rows_max)
+    }
+
+    async fn add(&mut self, query: UsageQuery) -> Result<(), UsageReportFailure> {
+        let rows = self.store.usage(&query, REPORT_ROWS_MAX + 1).await?;
+        if rows.len() > REPORT_ROWS_MAX {
+            let message = format!("more than {REPORT_ROWS_MAX} rows; choose a shorter time or a larger step");
             return Err(UsageReportFailure::Invalid { field: "since", message });
         }
-        let mut total = UsageCounts::default();
-        rows.iter().for_each(|row| total.add(&row.counts));
-        Ok(Self { since, until, step, by: query.by, rows, total })
+        for UsageRow { group, counts } in rows {
+            self.rows.entry(group).or_default().add(&counts);
+        }
+        Ok(())
     }
 }
 

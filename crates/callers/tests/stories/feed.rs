@@ -3,9 +3,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use callers::administration::{Administration, KeyCreation};
 use callers::{CallersFeed, Denied, Directory, KeySettingsChange, KeysOrigin};
-use store::Store;
+use resources::WhenDown;
+use store::{Store, StoreLocation};
 
 use crate::place::{Place, account_with_key, creation, run, wait_until};
+use crate::postgres::PostgresServer;
 
 fn knows(directory: &Directory, key: &str) -> bool {
     directory.find(key.as_bytes()).is_some()
@@ -38,6 +40,88 @@ fn changes_hold_at_once_where_they_are_made() {
         assert!(knows(&directory, &rotated.key) && knows(&directory, &again.key));
         administration.revoke_key("test", &again.summary.id).await.unwrap();
         assert!(!knows(&directory, &again.key));
+    });
+}
+
+/// How often a task has panicked.
+fn panics(place: &Place, task: &str) -> u64 {
+    let tasks = place.supervisor.report();
+    tasks.iter().find(|report| report.name == task).map_or(0, |report| report.panics)
+}
+
+/// Whoever waited for notifications and panicked was gone until the feed panicked, too. Nobody was told.
+#[test]
+fn notifications_are_waited_for_after_a_panic_and_it_is_told_when_they_are_not() {
+    const NOTIFICATIONS: &str = "notifications of the store";
+    let Some(server) = PostgresServer::start() else { return };
+    let place = Place::new();
+    let (_feed, directory) = place.follow_store(StoreLocation::parse(&server.url()).unwrap(), None);
+    place.supervisor.inject_panics(NOTIFICATIONS, 1);
+    wait_until("it panics", || panics(&place, NOTIFICATIONS) == 1);
+    assert_eq!(place.supervisor.why_down(NOTIFICATIONS), None);
+    place.supervisor.inject_panics(NOTIFICATIONS, u32::MAX);
+    wait_until("it is down", || place.supervisor.why_down(NOTIFICATIONS).is_some());
+    assert!(directory.feed_status().not_ready_because().is_none(), "changes are found by polling");
+}
+
+/// After a panic, nobody wrote the copy any more: a start without the store let revoked keys in.
+#[test]
+fn the_local_copy_is_written_after_a_panic_and_it_is_told_when_it_is_not() {
+    const COPY: &str = "local copy of accounts and keys";
+    let place = Place::new();
+    let (feed, directory) = place.follow();
+    let (revoked, kept) = run(async {
+        let administration = administration_of(&place, &feed);
+        let revoked = account_with_key(&administration, "acme").await;
+        place.supervisor.inject_panics(COPY, 1);
+        wait_until("it panics", || panics(&place, COPY) == 1);
+        let kept = account_with_key(&administration, "other").await;
+        administration.revoke_key("test", &revoked.summary.id).await.unwrap();
+        (revoked.key, kept.key)
+    });
+    drop((feed, directory));
+    place.hide_store();
+    let (_feed, directory) = place.follow();
+    assert_eq!(directory.feed_status().facts().origin, KeysOrigin::Copy);
+    assert_eq!((knows(&directory, &revoked), knows(&directory, &kept)), (false, true));
+    place.supervisor.inject_panics(COPY, u32::MAX);
+    wait_until("it is down", || place.supervisor.why_down(COPY).is_some());
+    assert!(directory.feed_status().not_ready_because().is_none());
+}
+
+#[test]
+fn a_store_without_notifications_has_no_task_for_them() {
+    let place = Place::new();
+    let (_feed, _directory) = place.follow();
+    let names = || place.supervisor.report().into_iter().map(|task| task.name).collect::<Vec<_>>();
+    wait_until("it has ended", || {
+        names() == ["local copy of accounts and keys", "feed of accounts and keys"]
+    });
+}
+
+/// A feed that had panicked was gone for good: revocations took no effect, and the gateway stayed ready.
+#[test]
+fn a_feed_that_panics_follows_again_and_says_when_it_cannot() {
+    const FEED: &str = "feed of accounts and keys";
+    let place = Place::new();
+    let (_feed, directory) = place.follow();
+    run(async {
+        let administration = place.administration();
+        let new = account_with_key(&administration, "acme").await;
+        wait_until("the new key is known", || knows(&directory, &new.key));
+        let account = std::sync::Arc::clone(&directory.find(new.key.as_bytes()).unwrap().account);
+        place.supervisor.inject_panics(FEED, 1);
+        wait_until("it panics", || panics(&place, FEED) == 1);
+        wait_until("it follows", || directory.feed_status().facts().is_connected);
+        let same = std::sync::Arc::clone(&directory.find(new.key.as_bytes()).unwrap().account);
+        assert!(std::sync::Arc::ptr_eq(&account, &same), "what the account has used is not forgotten");
+        administration.revoke_key("test", &new.summary.id).await.unwrap();
+        wait_until("the revoked key is refused", || !knows(&directory, &new.key));
+
+        place.supervisor.inject_panics(FEED, u32::MAX);
+        wait_until("it is down", || place.supervisor.first_down(WhenDown::NotReady).is_some());
+        let facts = directory.feed_status().facts();
+        assert!(!facts.is_connected && facts.error.unwrap().contains("panicked"));
     });
 }
 
@@ -123,7 +207,7 @@ fn a_wrong_row_is_refused_and_what_was_in_effect_stays() {
 }
 
 async fn run_revision(place: &Place) -> i64 {
-    Store::new(place.location()).revision().await.unwrap()
+    Store::new(place.location()).newest_change().await.unwrap().0.revision
 }
 
 /// The keys of an account with an unknown plan were refused for ever, because only the row of the account changed again.
@@ -164,7 +248,7 @@ fn without_the_store_a_gateway_starts_with_its_copy() {
     let (feed, directory) = place.follow();
     let facts = directory.feed_status().facts();
     assert_eq!((facts.origin, facts.is_connected, facts.keys), (KeysOrigin::Copy, false, 1));
-    assert!(facts.error.is_some() && !directory.feed_status().lacks_keys());
+    assert!(facts.error.is_some() && directory.feed_status().not_ready_because().is_none());
     assert!(knows(&directory, &new.key) && !knows(&directory, &revoked.key));
     place.show_store();
     wait_until("the store is used", || directory.feed_status().facts().origin == KeysOrigin::Store);
@@ -205,11 +289,11 @@ fn without_store_and_copy_a_gateway_waits() {
     let new = run(async { account_with_key(&place.administration(), "acme").await });
     place.hide_store();
     let (_feed, directory) = place.follow();
-    assert!(directory.feed_status().lacks_keys());
+    assert!(directory.feed_status().not_ready_because().is_some());
     place.show_store();
     wait_until("the key is known", || knows(&directory, &new.key));
     // The status is written after the keys are effective.
-    wait_until("the gateway is ready", || !directory.feed_status().lacks_keys());
+    wait_until("the gateway is ready", || directory.feed_status().not_ready_because().is_none());
 }
 
 #[test]
@@ -225,7 +309,7 @@ fn a_damaged_copy_is_not_used() {
     bytes[middle] ^= 1;
     std::fs::write(place.file("callers.copy"), bytes).unwrap();
     let (_feed, directory) = place.follow();
-    assert!(directory.feed_status().lacks_keys());
+    assert!(directory.feed_status().not_ready_because().is_some());
 }
 
 /// An operator restored a backup of the store: its revision was lower than the one that the gateway had seen.

@@ -11,7 +11,7 @@ use crate::place::{Place, run};
 const PASSWORD: &str = "correct horse";
 
 fn people(place: &Place, sign_up: SignUp) -> People {
-    People::new(Arc::new(place.administration()), sign_up)
+    People::new(Arc::new(place.administration()), sign_up, place.supervisor.clone())
 }
 
 fn open() -> SignUp {
@@ -33,7 +33,7 @@ async fn operator(people: &People) -> NewSession {
 }
 
 async fn actions(place: &Place) -> Vec<String> {
-    let entries = place.administration().audit_entries(None, 100).await.unwrap();
+    let entries = place.administration().audit_entries(None, None, 100).await.unwrap().rows;
     entries.into_iter().rev().map(|entry| format!("{} {}", entry.actor, entry.action)).collect()
 }
 
@@ -141,7 +141,7 @@ fn an_invitation_leads_to_its_account() {
             Err(PeopleError::Change(AdministrationError::AlreadyExists { what: "user", .. }))
         ));
         people.use_link(&link.token, &form("bob@example.com", PASSWORD), &visitor(1)).await.unwrap();
-        let users = people.users_of(account.id).await.unwrap();
+        let users = people.users_of(account.id, "", None, 10).await.unwrap().rows;
         let emails: Vec<_> = users.iter().map(|user| user.email.as_str()).collect();
         assert_eq!(emails, ["ada@example.com", "bob@example.com"]);
     });
@@ -197,7 +197,8 @@ fn an_operator_blocks_a_user_and_lets_them_in_again() {
     run(async {
         let new = people.sign_up("ada@example.com", PASSWORD, "acme", &visitor(1)).await.unwrap();
         let account = place.administration().account("acme").await.unwrap().id;
-        let is_blocked = async || people.users_of(account).await.unwrap().remove(0).is_blocked;
+        let is_blocked =
+            async || people.users_of(account, "", None, 10).await.unwrap().rows.remove(0).is_blocked;
         let reset = people.create_reset_link("test", "ada@example.com").await.unwrap();
         people.block_user("test", " ADA@example.com").await.unwrap();
         assert!(is_blocked().await);
@@ -381,7 +382,7 @@ fn a_developer_becomes_an_operator_by_the_link_with_an_account_of_their_own() {
         assert_eq!((session.is_operator(), name_of(&session)), (true, "ada@example.com".to_owned()));
         assert!(people.session(&before.token, &visitor(1)).await.unwrap().is_none());
         let acme = place.administration().account("acme").await.unwrap();
-        assert!(people.users_of(acme.id).await.unwrap().is_empty());
+        assert!(people.users_of(acme.id, "", None, 10).await.unwrap().rows.is_empty());
         // The account of an operator stays theirs if they use such a link again.
         let link = people.create_operator_link("test").await.unwrap();
         let again = people.use_link(&link.token, &form("ada@example.com", PASSWORD), &visitor(1)).await;

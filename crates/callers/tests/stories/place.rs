@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use callers::administration::{Administration, KeyCreation, NewKey};
 use callers::{CallersFeed, Directory, FeedConfig, Plans};
+use resources::{DiskHealth, Supervisor};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use store::{Store, StoreLocation};
@@ -16,11 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The data directory of a gateway, with a store in it.
 pub(crate) struct Place {
     folder: TempDir,
+    /// Knows the tasks of this gateway.
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { folder: TempDir::new().unwrap() }
+        Self { folder: TempDir::new().unwrap(), supervisor: Supervisor::default() }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -38,15 +41,27 @@ impl Place {
 
     /// A directory that follows the store for the network `demo`.
     pub(crate) fn follow(&self) -> (CallersFeed, Arc<Directory>) {
+        self.follow_store(self.location(), None)
+    }
+
+    /// A directory that follows a store, with its files in the data directory.
+    pub(crate) fn follow_store(
+        &self,
+        location: StoreLocation,
+        copy_age_max: Option<Duration>,
+    ) -> (CallersFeed, Arc<Directory>) {
         let directory = Arc::new(Directory::new(&[]));
         let config = FeedConfig {
-            location: self.location(),
+            location,
             data_dir: self.folder.path().to_owned(),
             plans: Plans::default(),
             network: "demo".to_owned(),
             is_required: true,
+            copy_age_max,
         };
-        (CallersFeed::start(config, Arc::clone(&directory)).unwrap(), directory)
+        let disk = DiskHealth::new(self.folder.path());
+        let feed = CallersFeed::start(config, Arc::clone(&directory), &self.supervisor, disk);
+        (feed.unwrap(), directory)
     }
 
     /// Executes statements on the file, as an operator with a tool for SQLite could.
@@ -85,7 +100,7 @@ pub(crate) fn creation(account: &str, name: &str) -> KeyCreation {
 /// An account on the plan `team` with one key.
 pub(crate) async fn account_with_key(administration: &Administration, account: &str) -> NewKey {
     administration.create_account("test", account, "team").await.unwrap();
-    administration.create_key("test", &creation(account, "first")).await.unwrap()
+    administration.create_key("test", &creation(account, "first")).await.unwrap().made
 }
 
 pub(crate) fn run<T>(story: impl Future<Output = T>) -> T {

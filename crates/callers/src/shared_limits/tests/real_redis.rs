@@ -17,13 +17,15 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use redis_server::RedisServer;
-use resources::Clock;
+use resources::{Clock, Supervisor};
 
 use super::super::exchange::{INSTANCES_KEY, ScriptItem, leave_instance};
 use super::super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::super::{LimitSharing, RedisUrl};
 use super::model_redis::{ModelRedis, ModelReport};
+use crate::PartnerCalls;
 use crate::credit_limits::CreditLimits;
+use crate::usage::UsageRecorder;
 
 /// Reports in one comparison, most of them while nobody gets more than it holds, and the pause between two.
 const REPORTS: usize = 80;
@@ -255,7 +257,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[test]
 fn redis_may_end_and_return_while_limits_are_shared() {
     let Some(mut server) = RedisServer::start() else { return };
-    let start = || LimitSharing::start(RedisUrl::parse(&server.url()).unwrap()).unwrap();
+    let start =
+        || LimitSharing::start(RedisUrl::parse(&server.url()).unwrap(), &Supervisor::default()).unwrap();
     let (one, two) = (start(), start());
     wait_until("both know of each other", || one.limits().status().instances == 2);
     let limits: Vec<CreditLimits> = [&one, &two]
@@ -286,9 +289,59 @@ fn redis_may_end_and_return_while_limits_are_shared() {
     wait_until("one is alone", || one.limits().status().instances == 1);
 }
 
+/// A thread that had panicked was gone for good, and its instance kept the part of each limit that it had then.
+#[test]
+fn limits_are_shared_after_a_panic() {
+    const TASK: &str = "shared limits";
+    let Some(server) = RedisServer::start() else { return };
+    let supervisor = Supervisor::default();
+    let one = LimitSharing::start(RedisUrl::parse(&server.url()).unwrap(), &supervisor).unwrap();
+    supervisor.inject_panics(TASK, 1);
+    wait_until("it panics", || supervisor.report()[0].panics == 1);
+    let exchanges = one.limits().status().exchanges;
+    wait_until("it reports again", || one.limits().status().exchanges > exchanges);
+    supervisor.inject_panics(TASK, u32::MAX);
+    wait_until("it is down", || supervisor.why_down(TASK).is_some());
+    assert!(!one.limits().status().is_connected);
+    // A task that does not run does not hold up the end of its gateway.
+    drop(one);
+}
+
+/// Each gateway granted the calls of a partner's day for itself.
+#[test]
+fn gateways_share_the_calls_to_a_partner() {
+    let Some(server) = RedisServer::start() else { return };
+    let supervisor = Supervisor::default();
+    let start = || LimitSharing::start(RedisUrl::parse(&server.url()).unwrap(), &supervisor).unwrap();
+    let (one, two) = (start(), start());
+    wait_until("both know of each other", || one.limits().status().instances == 2);
+    let partners = [&one, &two].map(|sharing| {
+        let partner = PartnerCalls::new("acme", 200, Arc::new(UsageRecorder::new(1)));
+        partner.share(sharing.limits());
+        partner
+    });
+    let clock = Clock::default();
+    let exchanges = || one.limits().status().exchanges;
+    let (mut granted, mut last_granted) = (0, exchanges());
+    // Both ask until there was nothing for long.
+    while exchanges() < last_granted + 50 {
+        for partner in &partners {
+            if partner.take(1, clock.unix_seconds()) {
+                (granted, last_granted) = (granted + 1, exchanges());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Each may use two calls before the first answer.
+    assert!((190..=204).contains(&granted), "{granted} calls were granted");
+    assert!(partners.iter().all(|partner| partner.used_today(clock.unix_seconds()) >= 190));
+}
+
 #[test]
 fn an_instance_starts_without_redis_and_uses_little_of_each_limit() {
-    let sharing = LimitSharing::start(RedisUrl::parse("redis://127.0.0.1:1/0").unwrap()).unwrap();
+    let sharing =
+        LimitSharing::start(RedisUrl::parse("redis://127.0.0.1:1/0").unwrap(), &Supervisor::default())
+            .unwrap();
     let limits = CreditLimits::new(Some(4_000), Some(40_000));
     limits.share_as("account", &Arc::clone(sharing.limits()));
     let clock = Clock::default();
@@ -303,6 +356,6 @@ fn an_instance_starts_without_redis_and_uses_little_of_each_limit() {
 fn a_server_that_does_not_answer_over_tls_is_a_failure_like_any_other() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("rediss://{}/0", listener.local_addr().unwrap());
-    let sharing = LimitSharing::start(RedisUrl::parse(&url).unwrap()).unwrap();
+    let sharing = LimitSharing::start(RedisUrl::parse(&url).unwrap(), &Supervisor::default()).unwrap();
     wait_until("two connections have failed", || sharing.limits().status().failures >= 2);
 }

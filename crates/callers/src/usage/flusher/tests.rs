@@ -5,12 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
 
+use resources::{DiskHealth, Supervisor, WhenDown};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use store::{StoreLocation, UsageCounts, UsageGroup, UsageQuery, UsageRow};
 use tempfile::TempDir;
 
 use super::*;
+use crate::PartnerCalls;
 use crate::instance_id::InstanceId;
 use crate::usage::entry::ENTRY_ROWS_MAX;
 use crate::usage::spool::SpoolId;
@@ -20,18 +22,57 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 const UNLIMITED: u64 = u64::MAX;
 
+/// From now on the store refuses the usage of one account.
+const REFUSE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON usage_hours WHEN NEW.account = 'refused' \
+                      BEGIN SELECT RAISE(ABORT, 'refused'); END";
+
 /// A data directory with a store.
 struct Place {
     folder: TempDir,
     spool: Arc<ProcessSpool>,
     recorder: Arc<UsageRecorder>,
+    memory: Arc<MemoryQueue>,
 }
 
 impl Place {
     fn new() -> Self {
+        Self::with_spool_of(UNLIMITED)
+    }
+
+    fn with_spool_of(bytes_max: u64) -> Self {
         let folder = TempDir::new().unwrap();
         let spool = Arc::new(ProcessSpool::new(usage_dir(folder.path()), InstanceId::random()));
-        Self { folder, spool, recorder: Arc::new(UsageRecorder::new(1)) }
+        let recorder = Arc::new(UsageRecorder::new(1));
+        let memory = Arc::new(MemoryQueue::new(
+            Arc::clone(&recorder),
+            Arc::clone(&spool),
+            bytes_max,
+            DiskHealth::new(folder.path()),
+        ));
+        Self { folder, spool, recorder, memory }
+    }
+
+    /// The disk is full: nothing can be created where the spool would be.
+    fn fill_disk(&self) {
+        fs::write(usage_dir(self.folder.path()), "not a folder").unwrap();
+    }
+
+    /// What the collector does with a call of an account. Whether the spool takes it is not asked here.
+    fn collect(&self, account: &str) {
+        self.memory.add([row(account)]);
+        let _refused = self.memory.write_to_spool();
+    }
+
+    fn lost_calls(&self) -> u64 {
+        self.recorder.ledger().lost_calls.load(Relaxed)
+    }
+
+    /// Runs a flusher that is told to stop before it has done anything.
+    async fn stop(&self) {
+        let (stop, stopped) = oneshot::channel();
+        stop.send(()).unwrap();
+        let task = Supervisor::default().task("flusher of usage", WhenDown::Degraded);
+        self.flusher().run(&task, stopped).await;
     }
 
     fn store(&self) -> Store {
@@ -42,6 +83,7 @@ impl Place {
         Flusher::new(FlusherConfig {
             store: self.store(),
             spool: Arc::clone(&self.spool),
+            memory: Arc::clone(&self.memory),
             recorder: Arc::clone(&self.recorder),
             settings: UsageSettings::default(),
             on_day_credits: Box::new(|_| {}),
@@ -70,6 +112,8 @@ impl Place {
             key: None,
             network: None,
             by: [].into(),
+            accounts: None,
+            keys: None,
         };
         self.store().usage(&query, 1).await.unwrap()[0].counts.calls
     }
@@ -79,6 +123,15 @@ impl Place {
         let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
         sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
+    }
+
+    /// The number that a statement returns.
+    async fn count(&self, statement: &'static str) -> i64 {
+        let options = SqliteConnectOptions::new().filename(self.folder.path().join("callers.sqlite"));
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        let (count,) = sqlx::query_as(statement).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        count
     }
 
     fn is_store_failing(&self) -> bool {
@@ -130,9 +183,7 @@ fn left_over_usage_that_the_store_refuses_does_not_stop_other_usage() {
     place.leave_over(2, "before");
     run(async {
         place.store().prepare().await.unwrap();
-        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON usage_hours WHEN NEW.account = 'refused' \
-                      BEGIN SELECT RAISE(ABORT, 'refused'); END";
-        place.execute(refuse).await;
+        place.execute(REFUSE).await;
         let mut flusher = place.flusher();
         for calls in 1..=2 {
             place.use_now("now");
@@ -197,7 +248,7 @@ fn a_stop_does_not_wait_until_everything_is_stored() {
     let is_over = AtomicBool::new(false);
     let entries = thread::scope(|scope| {
         scope.spawn(move || {
-            run(flusher.run(stopped));
+            run(flusher.run(&Supervisor::default().task("flusher", WhenDown::Degraded), stopped));
             ended_sender.send(()).unwrap();
         });
         let writer = scope.spawn(|| {
@@ -219,13 +270,187 @@ fn a_stop_does_not_wait_until_everything_is_stored() {
         writer.join().unwrap()
     });
     assert!(place.spool.get().unwrap().waiting_bytes() > 0);
-    let Place { folder, spool, recorder } = place;
+    let Place { folder, spool, memory, .. } = place;
     // The lock of the spool ends with its process.
-    drop(spool);
-    let place = Place { folder, recorder, ..Place::new() };
+    drop((spool, memory));
+    let place = Place { folder, ..Place::new() };
     run(async {
         let now = Clock::default().unix_seconds();
         assert!(flush_left_over(&place.store(), place.folder.path(), now).await.unwrap().is_empty());
         assert_eq!(place.stored("now").await, entries * ENTRY_ROWS_MAX as u64);
+    });
+}
+
+/// A store that was well got nothing while the disk was full.
+#[test]
+fn usage_reaches_the_store_from_memory_while_the_disk_is_full() {
+    let place = Place::new();
+    place.fill_disk();
+    run(async {
+        let mut flusher = place.flusher();
+        for calls in 1..=3 {
+            place.collect("now");
+            flusher.flush().await;
+            assert_eq!(place.stored("now").await, calls);
+        }
+        let ledger = place.recorder.ledger();
+        assert_eq!((place.lost_calls(), ledger.memory_bytes.load(Relaxed)), (0, 0));
+    });
+}
+
+/// The usage of 3,802 of 7,500 calls was gone after an orderly stop with a full disk, and the log said that it stays on disk.
+#[test]
+fn a_stop_with_a_full_disk_moves_usage_from_memory_to_the_store() {
+    let place = Place::new();
+    place.fill_disk();
+    place.collect("now");
+    run(async {
+        place.stop().await;
+        assert_eq!((place.stored("now").await, place.lost_calls()), (1, 0));
+    });
+}
+
+/// The same happened at `spool_bytes_max`: what was in memory was not moved, although what was on disk was.
+#[test]
+fn a_stop_with_a_full_spool_moves_usage_from_memory_and_disk_to_the_store() {
+    let place = Place::with_spool_of(1);
+    place.use_now("disk");
+    place.collect("memory");
+    run(async {
+        place.stop().await;
+        assert_eq!((place.stored("disk").await, place.stored("memory").await), (1, 1));
+        assert_eq!(place.lost_calls(), 0);
+    });
+}
+
+/// What neither the store nor the disk takes is counted, so that nobody believes that it is there.
+#[test]
+fn what_is_lost_at_a_stop_is_counted() {
+    let place = Place::new();
+    place.fill_disk();
+    place.collect("refused");
+    run(async {
+        place.store().prepare().await.unwrap();
+        place.execute(REFUSE).await;
+        place.stop().await;
+        assert_eq!(place.lost_calls(), 1);
+    });
+}
+
+/// The store had taken a batch, but its reply was lost. The batch was sent again, after more calls had been counted.
+#[test]
+fn usage_of_memory_counts_once_although_a_reply_is_lost() {
+    let place = Place::new();
+    place.fill_disk();
+    run(async {
+        place.collect("now");
+        let batch = place.memory.next_batch().unwrap();
+        let now = Clock::default().unix_seconds();
+        place.store().add_usage(&batch.flush(), now).await.unwrap();
+        place.collect("now");
+        let mut flusher = place.flusher();
+        flusher.flush().await;
+        assert_eq!(place.stored("now").await, 2);
+    });
+}
+
+/// A batch was sent, and nobody knows whether it is stored. The disk has room again, and takes only what was counted since.
+#[test]
+fn a_batch_that_was_sent_from_memory_is_not_written_to_the_spool() {
+    let place = Place::new();
+    place.fill_disk();
+    place.collect("now");
+    let batch = place.memory.next_batch().unwrap();
+    fs::remove_file(usage_dir(place.folder.path())).unwrap();
+    place.collect("later");
+    run(async {
+        place.store().add_usage(&batch.flush(), Clock::default().unix_seconds()).await.unwrap();
+        let mut flusher = place.flusher();
+        flusher.flush().await;
+        assert_eq!((place.stored("now").await, place.stored("later").await), (1, 1));
+        assert_eq!(place.recorder.ledger().spooled_calls.load(Relaxed), 1);
+    });
+}
+
+/// One row that the store refused kept old usage in the store for ever, and daily limits from being known.
+#[test]
+fn old_usage_is_deleted_although_the_store_refuses_new_usage() {
+    let place = Place::new();
+    place.use_now("before");
+    run(async {
+        let mut flusher = place.flusher();
+        flusher.flush().await;
+        place.execute("UPDATE usage_minutes SET starts_at = 0").await;
+        place.execute(REFUSE).await;
+        place.use_now("refused");
+        flusher.keep_up_at = Instant::now();
+        flusher.flush().await;
+        assert!(place.is_store_failing());
+        let minutes = "SELECT COUNT(*) FROM usage_minutes";
+        assert_eq!(place.count(minutes).await, 0);
+    });
+}
+
+/// A gateway with a partner that may be called five times a day.
+struct WithPartner {
+    place: Place,
+    partner: Arc<PartnerCalls>,
+    flusher: Flusher,
+}
+
+impl WithPartner {
+    fn start(store: Store) -> Self {
+        let place = Place::new();
+        place.recorder.start();
+        let partner = Arc::new(PartnerCalls::new("acme", 5, Arc::clone(&place.recorder)));
+        let raised = Arc::clone(&partner);
+        let on_day_credits: OnDayCredits = Box::new(move |credits| raised.raise_used(credits));
+        let flusher = Flusher::new(FlusherConfig { store, on_day_credits, ..place.flusher().config });
+        Self { place, partner, flusher }
+    }
+
+    fn take(&self, calls: u64) -> bool {
+        self.partner.take(calls, Clock::default().unix_seconds())
+    }
+
+    /// Collects and stores what was used, and passes on what the store says.
+    async fn flush(&mut self) {
+        let minute = Clock::default().unix_seconds() / 60 * 60;
+        self.place.memory.add(self.place.recorder.take(minute, &"demo".into()));
+        self.place.memory.write_to_spool().unwrap();
+        self.flusher.keep_up_at = Instant::now();
+        self.flusher.flush().await;
+        assert!(!self.place.is_store_failing());
+    }
+}
+
+/// The calls to a partner cost money, and each restart granted those of the day again.
+#[test]
+fn a_restart_does_not_grant_the_calls_of_a_partner_again() {
+    let shared = Place::new();
+    run(async {
+        let mut before = WithPartner::start(shared.store());
+        assert!(before.take(3));
+        before.flush().await;
+        let mut after = WithPartner::start(shared.store());
+        after.flush().await;
+        assert_eq!((after.take(3), after.take(2)), (false, true));
+        assert_eq!(shared.stored("").await, 0, "they are no usage of an account");
+    });
+}
+
+/// Each gateway granted the calls of the day for itself.
+#[test]
+fn gateways_with_one_store_do_not_grant_the_calls_of_a_partner_each() {
+    let shared = Place::new();
+    run(async {
+        let (mut one, mut other) = (WithPartner::start(shared.store()), WithPartner::start(shared.store()));
+        one.flush().await;
+        other.flush().await;
+        assert!(one.take(3));
+        one.flush().await;
+        assert!(other.take(1));
+        other.flush().await;
+        assert_eq!((other.take(2), other.take(1)), (false, true));
     });
 }

@@ -23,6 +23,10 @@ impl ProcessSpool {
         Self { usage_dir, id: SpoolId { instance, epoch }, spool: OnceLock::new() }
     }
 
+    pub(in crate::usage) fn id(&self) -> SpoolId {
+        self.id
+    }
+
     /// The folder of all spools.
     pub(in crate::usage) fn usage_dir(&self) -> &Path {
         &self.usage_dir
