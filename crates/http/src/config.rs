@@ -28,6 +28,14 @@ pub enum RuntimeKind {
 }
 
 impl HttpConfig {
+    /// The threads on which the connections of one worker are served.
+    pub fn threads_per_worker(&self) -> usize {
+        match self.runtime {
+            RuntimeKind::PerCore => 1,
+            RuntimeKind::WorkStealing => self.workers,
+        }
+    }
+
     pub fn read(section: &mut Section<'_>) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let runtime = match section.text("runtime", "per-core").as_str() {

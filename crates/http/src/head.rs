@@ -63,9 +63,12 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The first value of a header, if it is visible ASCII.
+    /// The value of a header that is there once, if it is visible ASCII. Of several values, a proxy in front of the gateway may
+    /// have checked another one than the gateway would.
     pub fn text(self, name: &HeaderName) -> Option<&'a str> {
-        self.get(name).and_then(visible_ascii)
+        let mut values = self.all(name);
+        let only = values.next().filter(|_| values.next().is_none());
+        only.and_then(visible_ascii)
     }
 
     /// All values of a header.
@@ -104,7 +107,9 @@ mod tests {
             .collect();
         let lines = lines.map(|(name, value)| httparse::Header { name, value: value.as_bytes() });
         for headers in [Headers::Lines(&lines), Headers::Map(&map)] {
-            assert_eq!(headers.text(&header::ACCEPT_ENCODING), Some("br"));
+            assert_eq!(headers.get(&header::ACCEPT_ENCODING), Some(&b"br"[..]));
+            assert_eq!(headers.text(&header::ACCEPT_ENCODING), None, "there are two");
+            assert_eq!(headers.text(&HeaderName::from_static("x")), Some("y"));
             assert_eq!(headers.all(&header::ACCEPT_ENCODING).collect::<Vec<_>>(), [&b"br"[..], b"gzip"]);
             assert_eq!(headers.get(&header::ORIGIN), None);
         }

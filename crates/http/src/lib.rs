@@ -11,7 +11,7 @@ mod peers; // limits per address
 mod counts; // counters of a worker
 mod server_state; // state shared by all connections
 mod connection; // one connection, as its requests see it
-mod content_coding; // compressions of bodies
+mod content_coding; // compressions of requests and replies
 mod inflate; // compressed request bodies
 mod request_body; // the body of a request
 mod compress; // compressed replies
@@ -27,21 +27,26 @@ mod bind; // listeners
 mod worker; // accepts, serves and drains connections
 mod server; // starts and stops the workers
 
+mod small_listener; // the operator's port and the console
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub use bind::{bind, check_free, overlap};
 pub use compress::{accepted_encoding, compress};
 pub use config::HttpConfig;
 pub use connection::{Connection, RequestId};
-pub use content_coding::ContentCoding;
+pub use content_coding::{ReplyCoding, RequestCoding};
 pub use counts::HttpCounts;
 pub use head::{Headers, RequestHead, RequestMethod};
 pub use http1::framed_requests;
+pub use inflate::inflate;
 pub use limits::HttpLimits;
 pub use peers::{ProxyConfig, TooManyUnauthenticated};
 pub use refused::Refused;
 pub use reply_parts::ReplyParts;
-pub use request_body::{BodyRefused, INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody, read_body};
+pub use request_body::{INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody};
 pub use server::{HttpServer, serve_stream};
 pub use server_state::ServerState;
 pub use service::{HeaderWriter, Service, ServiceReply};
+pub use small_listener::{IncomingBody, SmallListener, SmallListenerLimits};
+pub use tls::TlsConfig;

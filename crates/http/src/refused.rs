@@ -22,6 +22,8 @@ pub enum Refused {
     TooSlow,
     /// The account has used up its share of memory or threads.
     OverCapacity,
+    /// Reading the request panicked, which is our fault.
+    InternalError,
 }
 
 impl From<FramingError> for Refused {

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use resources::{Supervisor, WhenDown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -37,6 +38,7 @@ impl HttpServer {
         config: &HttpConfig,
         state: Arc<ServerState>,
         service: &Arc<impl Service>,
+        supervisor: &Supervisor,
     ) -> io::Result<Self> {
         let (stop, stopping) = watch::channel(None);
         let tls = config.tls.as_ref().map(TlsConfig::acceptor).transpose()?;
@@ -49,11 +51,12 @@ impl HttpServer {
                 listeners.push(bind(public)?);
             }
         }
-        let threads = if config.runtime == RuntimeKind::PerCore { 1 } else { config.workers };
+        let threads = config.threads_per_worker();
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
             let (state, service) = (Arc::clone(&state), Arc::clone(service));
-            let worker = HttpWorker::new(state, service, index, tls.clone(), stopping.clone());
+            let task = supervisor.task(format!("worker {index}"), WhenDown::NotReady);
+            let worker = HttpWorker::new(state, service, index, tls.clone(), stopping.clone(), task);
             let started = start_worker(worker, index, threads, listener);
             workers
                 .push(started.map_err(|error| with_context(&format!("cannot start worker {index}"), error))?);
@@ -121,7 +124,7 @@ where
         // The sender lives as long as the connection, so the connection is not drained.
         let (_sender, stage) = watch::channel(DrainStage::Serving);
         let peer = ConnectionPeer::unknown(&state);
-        if let Err(error) = worker::serve(&service, state, 0, peer, stream, stage).await {
+        if let Err(error) = worker::serve(&service, state, 0, peer, stream, None, stage).await {
             tracing::debug!(%error, "a connection ended early");
         }
     }

@@ -1,5 +1,7 @@
 //! TLS on the public listener.
 
+mod expiry; // when certificates expire
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// The name of HTTP/2 in a TLS handshake.
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
 /// The files of the certificate and its key, both PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,18 +45,29 @@ impl TlsConfig {
         self.acceptor().map(drop).map_err(|error| error.to_string())
     }
 
-    /// Builds the TLS acceptor. ALPN prefers HTTP/2.
-    pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
-        let unreadable = |setting: &str, path: &Path, error: pem::Error| {
-            io::Error::other(format!("{setting} {}: {error}", path.display()))
-        };
+    /// When callers begin to refuse the certificate, in seconds since 1970: the earliest end of a certificate of the chain.
+    pub fn expires_at(&self) -> io::Result<i64> {
+        let chain = self.chain()?;
+        let times: Option<Vec<i64>> =
+            chain.iter().map(|certificate| expiry::expires_at(certificate)).collect();
+        times.and_then(|times| times.into_iter().min()).ok_or_else(|| {
+            let certificate = self.certificate.display();
+            io::Error::other(format!("listen.tls_certificate {certificate}: cannot read when it expires"))
+        })
+    }
+
+    /// The certificates, the server's own first.
+    fn chain(&self) -> io::Result<Vec<CertificateDer<'static>>> {
         let no_certificate = |error| unreadable("listen.tls_certificate", &self.certificate, error);
         let chain: Vec<_> = CertificateDer::pem_file_iter(&self.certificate)
             .and_then(|certificates| certificates.collect())
             .map_err(no_certificate)?;
-        if chain.is_empty() {
-            return Err(no_certificate(pem::Error::NoItemsFound));
-        }
+        if chain.is_empty() { Err(no_certificate(pem::Error::NoItemsFound)) } else { Ok(chain) }
+    }
+
+    /// Builds the TLS acceptor. ALPN prefers HTTP/2.
+    pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
+        let chain = self.chain()?;
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| unreadable("listen.tls_key", &self.key, error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -65,7 +81,11 @@ impl TlsConfig {
                     "listen.tls_certificate {certificate} with listen.tls_key {key}: {error}"
                 ))
             })?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
+}
+
+fn unreadable(setting: &str, path: &Path, error: pem::Error) -> io::Error {
+    io::Error::other(format!("{setting} {}: {error}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! One worker: accepts, serves and drains connections.
 
+use std::future::pending;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use resources::MonoTime;
+use resources::{MonoTime, SupervisedTask};
 #[cfg(target_os = "linux")]
 use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,6 +25,7 @@ use crate::peers::{CountedAddress, Peers};
 use crate::server_state::ServerState;
 use crate::service::Service;
 use crate::socket::{ByteStream, Socket};
+use crate::tls::ALPN_HTTP2;
 use crate::{BoxError as Error, http1, http2};
 
 pub(super) struct HttpWorker<V> {
@@ -32,6 +34,7 @@ pub(super) struct HttpWorker<V> {
     index: usize,
     tls: Option<TlsAcceptor>,
     stopping: watch::Receiver<Option<Duration>>,
+    task: SupervisedTask,
 }
 
 /// Pause after a failed accept, which happens when the process is out of file descriptors.
@@ -47,8 +50,9 @@ impl<V: Service> HttpWorker<V> {
         index: usize,
         tls: Option<TlsAcceptor>,
         stopping: watch::Receiver<Option<Duration>>,
+        task: SupervisedTask,
     ) -> Self {
-        Self { server, service, index, tls, stopping }
+        Self { server, service, index, tls, stopping, task }
     }
 
     /// Serves until the server stops, and then until no connection is left.
@@ -66,8 +70,12 @@ impl<V: Service> HttpWorker<V> {
     /// Accepts until the server stops, and then for `drain_delay`.
     async fn accept(&self, listener: TcpListener, stage: &watch::Sender<DrainStage>) {
         let mut stopping = self.stopping.clone();
-        let stopped = async { stopping.wait_for(Option::is_some).await.ok().and_then(|delay| *delay) };
-        let delay = self.accept_until(&listener, stage, stopped).await.unwrap_or_default();
+        let delay = tokio::select! {
+            biased;
+            stop = stopping.wait_for(Option::is_some) => stop.ok().and_then(|delay| *delay).unwrap_or_default(),
+            // Connections are tasks of their own, so a panic here ends none of them.
+            () = self.task.run(|| self.accept_until(&listener, stage, pending())) => Duration::ZERO,
+        };
         stage.send_replace(DrainStage::Draining);
         self.accept_until(&listener, stage, tokio::time::sleep(delay)).await;
         refuse_new_connections(&listener);
@@ -285,7 +293,7 @@ async fn start_connection<V: Service>(
         peer.address = Box::pin(read_proxy_header(&mut slot, index, address, &mut stream)).await?;
     }
     match tls {
-        None => serve(&service, server, index, peer, stream, stage).await,
+        None => serve(&service, server, index, peer, stream, None, stage).await,
         Some(tls) => Box::pin(accept_tls(service, server, index, peer, stream, tls, stage)).await,
     }
 }
@@ -317,17 +325,32 @@ async fn accept_tls<V: Service>(
     tls: TlsAcceptor,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let encrypted = timeout_at(server.step_deadline(peer.accepted), tls.accept(stream)).await?;
-    serve(&service, server, index, peer, encrypted?, stage).await
+    let encrypted = timeout_at(server.step_deadline(peer.accepted), tls.accept(stream)).await??;
+    let chosen = encrypted.get_ref().1.alpn_protocol().map(ChosenProtocol::of_alpn);
+    serve(&service, server, index, peer, encrypted, chosen, stage).await
 }
 
-/// Serves one connection until it ends.
+/// The protocol that a TLS handshake has chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChosenProtocol {
+    Http1,
+    Http2,
+}
+
+impl ChosenProtocol {
+    fn of_alpn(name: &[u8]) -> Self {
+        if name == ALPN_HTTP2 { Self::Http2 } else { Self::Http1 }
+    }
+}
+
+/// Serves one connection until it ends, in the chosen protocol, or else in the one with which it begins.
 pub(super) async fn serve<V: Service, S: ByteStream>(
     service: &Arc<V>,
     server: Arc<ServerState>,
     index: usize,
     peer: ConnectionPeer,
     stream: S,
+    chosen: Option<ChosenProtocol>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     let mut connection = Connection::new(Arc::clone(&server), index, peer);
@@ -338,7 +361,8 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
         socket.linger_on_close();
         return Ok(socket.shutdown().await?);
     };
-    if http2::is_http2(&first) {
+    let begins_as_http2 = http2::is_http2(&first);
+    if chosen.map_or(begins_as_http2, |chosen| chosen == ChosenProtocol::Http2) {
         connection.switch_to_http2();
         Box::pin(http2::serve(service, Arc::new(connection), socket, first, stage)).await
     } else {

@@ -27,7 +27,11 @@ impl ChunkedBody {
             let (used, next) = self.decoder.read_lines(bytes)?;
             bytes = &bytes[used..];
             match next {
-                ChunkStep::Data(left) if !bytes.is_empty() => bytes = self.add(left, bytes, bytes_max)?,
+                // The size is known before the data, which a caller may send slowly, or not at all.
+                ChunkStep::Data(left) if left > (bytes_max - self.data.len()) as u64 => {
+                    return Err(Refused::TooLarge);
+                }
+                ChunkStep::Data(left) if !bytes.is_empty() => bytes = self.add(left, bytes),
                 ChunkStep::Data(_) | ChunkStep::Line => return Ok(()),
                 ChunkStep::End => {
                     self.is_whole = true;
@@ -54,15 +58,12 @@ impl ChunkedBody {
     }
 
     /// Adds the data of a chunk of which `left` bytes are missing; returns the bytes after it.
-    fn add<'a>(&mut self, left: u64, bytes: &'a [u8], bytes_max: usize) -> Result<&'a [u8], Refused> {
+    fn add<'a>(&mut self, left: u64, bytes: &'a [u8]) -> &'a [u8] {
         let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let (data, rest) = bytes.split_at(here);
-        if self.data.len() + data.len() > bytes_max {
-            return Err(Refused::TooLarge);
-        }
         self.data.extend_from_slice(data);
         self.decoder.take_data(here as u64);
-        Ok(rest)
+        rest
     }
 }
 
@@ -91,9 +92,21 @@ mod tests {
         assert_eq!(read("5\nhello\r\n"), Err(Refused::Ambiguous));
     }
 
+    /// A chunk of any size was waited for until more data than the limit had arrived.
+    #[test]
+    fn a_size_above_the_limit_is_refused_before_any_data() {
+        assert_eq!(read("14\r\n"), Ok(None));
+        for size in ["15", "15;a=b", "ffffffffffffffff"] {
+            assert_eq!(read(&format!("{size}\r\n")), Err(Refused::TooLarge), "{size}");
+        }
+        assert_eq!(read("10000000000000000\r\n"), Err(Refused::Ambiguous), "readers could overflow");
+        assert_eq!(read("a\r\n0123456789\r\nb\r\n"), Err(Refused::TooLarge));
+    }
+
     #[test]
     fn data_and_lines_are_limited() {
         assert_eq!(read("15\r\n012345678901234567890\r\n"), Err(Refused::TooLarge));
+        assert_eq!(read("14\r\n01234567890123456789\r\n1\r\n"), Err(Refused::TooLarge));
         assert_eq!(read(&format!("1;{}\r\n", "x".repeat(LINE_BYTES_MAX))), Err(Refused::TooLarge));
         assert_eq!(
             read(&format!("0\r\n{}", "x: y\r\n".repeat(LINE_BYTES_MAX / 6 + 1))),
