@@ -14,8 +14,8 @@ pub(crate) mod fees; // base fee and blob gas that follow from the parent
 #[cfg(test)]
 mod tests;
 
-pub use self::fees::next_base_fee;
 use self::fees::{expected_base_fee, expected_excess_blob_gas};
+pub use self::fees::{next_base_fee, next_excess_blob_gas};
 use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844};
 use alloy_eips::{eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS, eip7840::BlobParams};
 use alloy_evm::{EvmEnv, eth::spec::EthExecutorSpec, spec_by_timestamp_and_block_number};

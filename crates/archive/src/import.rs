@@ -140,8 +140,12 @@ impl Archive {
             let (sender, receiver) = sync_channel(QUEUE_BLOCKS_MAX);
             let chain = self.chain();
             scope.spawn(move || recover::run(chain, blocks, replaceable, &sender));
-            let snapshot = self.snapshot();
-            Import::resume(self, &snapshot, snapshot.head(), receiver)?.run(observer)
+            let import = {
+                // No page of the file is used again while a snapshot is older than it, so none is held during the import.
+                let snapshot = self.snapshot();
+                Import::resume(self, &snapshot, snapshot.head(), receiver)?
+            };
+            import.run(observer)
         })
     }
 }

@@ -37,7 +37,9 @@ pub use blocks_file::{
     EncodedBlock, StoredBody, StoredChainId, StoredHeader,
 };
 pub use call::{CallError, CallLimits, Deadline, Overrides, StopReason, call};
-pub use chain::{Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee};
+pub use chain::{
+    Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee, next_excess_blob_gas,
+};
 pub use check::{Ancestry, BlockFault, check_block};
 pub use estimate::estimate;
 pub use execute::{BlockExecutionResult, ExecutionFault, Receipt, RootAfter, execute_block};

@@ -17,6 +17,9 @@ pub struct CorruptRow {
     pub table: &'static str,
 }
 
+/// Places of transactions and logs are below this: the key of a log's data uses the bit above.
+const ORDINALS_END: u64 = 1 << 63;
+
 /// Takes a row apart from the front.
 struct Fields<'a> {
     rest: &'a [u8],
@@ -54,6 +57,12 @@ impl<'a> Fields<'a> {
 
     fn u64(&mut self) -> Result<u64, CorruptRow> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    /// Reads the place of a transaction or a log among all of them. Counts can be added to it.
+    fn ordinal(&mut self) -> Result<u64, CorruptRow> {
+        let ordinal = self.u64()?;
+        if ordinal < ORDINALS_END { Ok(ordinal) } else { Err(self.corrupt()) }
     }
 
     /// Reads a number that a leading byte marks as present or absent.
@@ -129,9 +138,9 @@ impl<'a> BlockRow<'a> {
             timestamp: fields.u64()?,
             base_fee: fields.optional_u64()?,
             size: fields.u32()?,
-            first_transaction: fields.u64()?,
+            first_transaction: fields.ordinal()?,
             transactions: fields.u32()?,
-            first_log: fields.u64()?,
+            first_log: fields.ordinal()?,
             logs: fields.u32()?,
         };
         let mut part = || {
@@ -294,7 +303,7 @@ impl ReceiptRow {
             _ => return Err(fields.corrupt()),
         };
         let (blob_gas_used, blob_gas_price) = (fields.u64()?, fields.u128()?);
-        let (first_log, logs) = (fields.u64()?, fields.u32()?);
+        let (first_log, logs) = (fields.ordinal()?, fields.u32()?);
         let bloom = if logs > 0 { Bloom::new(fields.array()?) } else { Bloom::ZERO };
         fields.end()?;
         Ok(Self {

@@ -10,6 +10,7 @@ mod stories {
     mod damage;
     mod execution;
     mod failing_disks;
+    mod file_size;
     mod blocks_file;
     mod malformed_delegation;
     mod memory_disk;

@@ -1,10 +1,12 @@
 //! The base fee and the blob gas that follow from a block's parent.
 
+use super::genesis::BLOB_GAS_MAX;
 use super::{BlockRules, ChainSpec};
 use alloy_consensus::Header;
 use alloy_eips::eip1559::{
     DEFAULT_BASE_FEE_MAX_CHANGE_DENOMINATOR, DEFAULT_ELASTICITY_MULTIPLIER, INITIAL_BASE_FEE,
 };
+use alloy_eips::eip7840::BlobParams;
 use alloy_hardforks::EthereumHardforks;
 
 /// The base fee of the block after a parent; none before London.
@@ -47,9 +49,16 @@ pub fn next_base_fee(gas_used: u64, gas_limit: u64, base_fee: u64) -> u64 {
 /// The parameters are the child's, as in geth. Those from Osaka on carry the reserve price of EIP-7918.
 pub(crate) fn expected_excess_blob_gas(chain: &ChainSpec, parent: &Header, timestamp: u64) -> Option<u64> {
     let params = chain.blob_params_at(timestamp)?;
-    Some(params.next_block_excess_blob_gas_osaka(
+    Some(next_excess_blob_gas(
+        &params,
         parent.excess_blob_gas.unwrap_or_default(),
         parent.blob_gas_used.unwrap_or_default(),
         parent.base_fee_per_gas.unwrap_or_default(),
     ))
+}
+
+/// The excess blob gas of the block after one with this blob gas and base fee. More blob gas than any chain reaches counts as so much:
+/// the blob fee is the largest number either way.
+pub fn next_excess_blob_gas(params: &BlobParams, excess: u64, used: u64, base_fee: u64) -> u64 {
+    params.next_block_excess_blob_gas_osaka(excess.min(BLOB_GAS_MAX), used.min(BLOB_GAS_MAX), base_fee)
 }

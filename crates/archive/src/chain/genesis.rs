@@ -11,7 +11,7 @@ use alloy_trie::root::state_root_ref_unhashed;
 const GAS_LIMIT_DEFAULT: u64 = 4_712_388;
 
 /// Blob gas that no chain reaches, and that leaves room for the fee formulas in 64 bits.
-const BLOB_GAS_MAX: u64 = 1 << 40;
+pub(super) const BLOB_GAS_MAX: u64 = 1 << 40;
 
 /// Refuses values that no header can hold.
 pub(super) fn check_fields(genesis: &Genesis) -> Result<(), GenesisError> {

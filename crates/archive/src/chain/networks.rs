@@ -1,13 +1,16 @@
 //! The rules of public networks, by chain id.
 
 use super::ChainSpec;
-use alloy_consensus::Header;
+use alloy_consensus::constants::{
+    HOLESKY_GENESIS_HASH, HOODI_GENESIS_HASH, MAINNET_GENESIS_HASH, SEPOLIA_GENESIS_HASH,
+};
 use alloy_genesis::{ChainConfig, Genesis};
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
 
 /// When the forks of a network came into force: by block up to London, by time from Shanghai on.
 struct NetworkForks {
     chain_id: u64,
+    genesis: B256,
     homestead: u64,
     dao: Option<u64>,
     tangerine: u64,
@@ -30,6 +33,7 @@ struct NetworkForks {
 /// A network that has had all forks by block since its genesis.
 const YOUNG: NetworkForks = NetworkForks {
     chain_id: 0,
+    genesis: B256::ZERO,
     homestead: 0,
     dao: None,
     tangerine: 0,
@@ -50,6 +54,7 @@ const YOUNG: NetworkForks = NetworkForks {
 
 const MAINNET: NetworkForks = NetworkForks {
     chain_id: 1,
+    genesis: MAINNET_GENESIS_HASH,
     homestead: 1_150_000,
     dao: Some(1_920_000),
     tangerine: 2_463_000,
@@ -70,6 +75,7 @@ const MAINNET: NetworkForks = NetworkForks {
 
 const SEPOLIA: NetworkForks = NetworkForks {
     chain_id: 11_155_111,
+    genesis: SEPOLIA_GENESIS_HASH,
     terminal_total_difficulty: 17_000_000_000_000_000,
     shanghai: 1_677_557_088,
     cancun: 1_706_655_072,
@@ -82,6 +88,7 @@ const SEPOLIA: NetworkForks = NetworkForks {
 
 const HOLESKY: NetworkForks = NetworkForks {
     chain_id: 17_000,
+    genesis: HOLESKY_GENESIS_HASH,
     shanghai: 1_696_000_704,
     cancun: 1_707_305_664,
     prague: 1_740_434_112,
@@ -93,6 +100,7 @@ const HOLESKY: NetworkForks = NetworkForks {
 
 const HOODI: NetworkForks = NetworkForks {
     chain_id: 560_048,
+    genesis: HOODI_GENESIS_HASH,
     prague: 1_742_999_832,
     osaka: 1_761_677_592,
     blobs_1: 1_762_365_720,
@@ -108,10 +116,10 @@ impl ChainSpec {
         Self::from_genesis(Genesis { config: network.config(), ..Genesis::default() }).ok()
     }
 
-    /// Whether the block with this header may run by these rules. A header with members that came with a later fork does
-    /// not; a later fork that changes no header cannot be told from here.
-    pub fn covers(&self, header: &Header) -> bool {
-        header.block_access_list_hash.is_none() && header.slot_number.is_none()
+    /// The hash of block 0 of a public network, of which the rules are known. Other chains use the same chain ids.
+    pub fn genesis_of_network(chain_id: u64) -> Option<B256> {
+        let known = [MAINNET, SEPOLIA, HOLESKY, HOODI];
+        known.into_iter().find(|network| network.chain_id == chain_id).map(|network| network.genesis)
     }
 }
 
@@ -147,6 +155,7 @@ impl NetworkForks {
 #[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
 mod tests {
     use super::*;
+    use alloy_consensus::Header;
     use alloy_eips::eip7840::BlobParams;
     use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
 
@@ -193,12 +202,5 @@ mod tests {
         assert_eq!(update_fraction(1_710_338_135), Some(BlobParams::cancun().update_fraction));
         assert_eq!(update_fraction(1_746_612_311), Some(BlobParams::prague().update_fraction));
         assert_eq!(update_fraction(1_800_000_000), Some(BlobParams::bpo2().update_fraction));
-    }
-
-    #[test]
-    fn a_header_of_a_later_fork_is_not_covered() {
-        let mainnet = ChainSpec::of_network(1).unwrap();
-        assert!(mainnet.covers(&Header::default()));
-        assert!(!mainnet.covers(&Header { slot_number: Some(1), ..Header::default() }));
     }
 }

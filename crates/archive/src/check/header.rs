@@ -54,7 +54,22 @@ pub(super) fn check_header(chain: &ChainSpec, parent: &Header, header: &Header) 
     }
     check_extra_data(chain, rules, header)?;
     check_gas(rules, parent, header)?;
-    check_forks_by_time(chain, rules, parent, header)
+    check_forks_by_time(rules, header)?;
+    check_blob_gas(chain, parent, header)
+}
+
+impl ChainSpec {
+    /// Whether the block with this header may run by these rules: it has the members of its fork and no others. A later fork that
+    /// changes no header cannot be told from here.
+    pub fn covers(&self, header: &Header) -> bool {
+        let rules = self.rules_at(header);
+        check_base_fee_presence(rules, header).and_then(|()| check_forks_by_time(rules, header)).is_ok()
+    }
+}
+
+fn check_base_fee_presence(rules: BlockRules<'_>, header: &Header) -> Result<(), BlockFault> {
+    let london = rules.is_london_active_at_block(header.number);
+    present("base fee", "London", london, header.base_fee_per_gas.is_some())
 }
 
 fn check_extra_data(chain: &ChainSpec, rules: BlockRules<'_>, header: &Header) -> Result<(), BlockFault> {
@@ -87,7 +102,7 @@ fn check_gas(rules: BlockRules<'_>, parent: &Header, header: &Header) -> Result<
         return Err(BlockFault::Range { field: "gas limit", min, max, found });
     }
     at_most("gas used", header.gas_limit, header.gas_used)?;
-    present("base fee", "London", london, header.base_fee_per_gas.is_some())?;
+    check_base_fee_presence(rules, header)?;
     match (expected_base_fee(rules, parent), header.base_fee_per_gas) {
         (Some(expected), Some(found)) => equal("base fee", expected, found),
         _ => Ok(()),
@@ -95,12 +110,7 @@ fn check_gas(rules: BlockRules<'_>, parent: &Header, header: &Header) -> Result<
 }
 
 /// The fields that came with Shanghai and later forks, which only blocks without proof of work can have.
-fn check_forks_by_time(
-    chain: &ChainSpec,
-    rules: BlockRules<'_>,
-    parent: &Header,
-    header: &Header,
-) -> Result<(), BlockFault> {
+fn check_forks_by_time(rules: BlockRules<'_>, header: &Header) -> Result<(), BlockFault> {
     let time = header.timestamp;
     let shanghai = rules.is_shanghai_active_at_timestamp(time);
     if shanghai && !rules.merged() {
@@ -117,8 +127,7 @@ fn check_forks_by_time(
     present("requests hash", "Prague", prague, header.requests_hash.is_some())?;
     // No genesis with Amsterdam is accepted, so no header may have its fields.
     present("block access list hash", "Amsterdam", false, header.block_access_list_hash.is_some())?;
-    present("slot number", "Amsterdam", false, header.slot_number.is_some())?;
-    check_blob_gas(chain, parent, header)
+    present("slot number", "Amsterdam", false, header.slot_number.is_some())
 }
 
 fn check_blob_gas(chain: &ChainSpec, parent: &Header, header: &Header) -> Result<(), BlockFault> {
@@ -154,5 +163,44 @@ pub(super) fn present(
         (true, false) => Err(BlockFault::Missing { field, fork }),
         (false, true) => Err(BlockFault::TooEarly { field, fork }),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::*;
+
+    /// A private chain with the id of a public network ran by the rules of that network, and answers were called proven: its
+    /// headers are those of an older fork.
+    #[test]
+    fn a_header_with_members_of_another_fork_is_not_covered() {
+        let mainnet = ChainSpec::of_network(1).unwrap();
+        let frontier = Header { difficulty: U256::from(1), ..Header::default() };
+        let london = Header { number: 13_000_000, base_fee_per_gas: Some(7), ..frontier.clone() };
+        let shanghai = Header {
+            number: 18_000_000,
+            timestamp: 1_690_000_000,
+            base_fee_per_gas: Some(7),
+            withdrawals_root: Some(B256::ZERO),
+            ..Header::default()
+        };
+        let cancun = Header {
+            timestamp: 1_720_000_000,
+            blob_gas_used: Some(0),
+            excess_blob_gas: Some(0),
+            parent_beacon_block_root: Some(B256::ZERO),
+            ..shanghai.clone()
+        };
+        let prague = Header { timestamp: 1_800_000_000, requests_hash: Some(B256::ZERO), ..cancun.clone() };
+        for header in [&frontier, &london, &shanghai, &cancun, &prague] {
+            assert!(mainnet.covers(header), "{header:?}");
+            let now = Header { timestamp: 1_800_000_000, ..header.clone() };
+            assert_eq!(mainnet.covers(&now), header == &prague, "{header:?}");
+            assert!(!mainnet.covers(&Header { slot_number: Some(1), ..header.clone() }));
+        }
+        assert!(!mainnet.covers(&Header { blob_gas_used: None, ..prague }));
     }
 }

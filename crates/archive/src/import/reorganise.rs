@@ -37,6 +37,7 @@ impl Archive {
             let chain = self.chain();
             scope.spawn(move || recover::run(chain, blocks, ReplaceableBlocks::default(), &sender));
             let import = Import::resume(self, &snapshot, savepoint.head, receiver)?;
+            drop(snapshot);
             Import { is_replaceable: true, ..import }.replace(savepoint, savepoints.up_to(savepoint))
         })
     }
