@@ -41,6 +41,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::Budgets;
 use crate::call::{Ask, RpcCall, RpcError};
 use crate::node::Node;
+use crate::proof_failure::ProofFailure;
 
 mod driver;
 mod meaning;
@@ -71,8 +72,8 @@ pub enum Judgement {
     Doubtful,
     /// A null although the view knows that there is something: the node is late, or has lost it.
     Late,
-    /// It cannot be true. The reason is for the log.
-    Wrong(&'static str),
+    /// It cannot be true.
+    Wrong(ProofFailure),
     /// Its proof fails. The node is skipped for this call, and blamed only if another node delivers the same with its proof.
     Unproven,
 }

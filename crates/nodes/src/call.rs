@@ -28,9 +28,22 @@ pub struct RpcCall {
     pub may_hedge: bool,
     /// In whose share of the connections to a node it is sent.
     pub account: AccountId,
+    /// The block that the parameters name by its hash.
+    pub block_by_hash: Option<BlockId>,
 }
 
 impl RpcCall {
+    /// The same call with the number of its block in place of the hash, for nodes that take no hash in this method.
+    pub(crate) fn by_number(&self) -> Option<(Self, BlockId)> {
+        let block = self.block_by_hash?;
+        let params = std::str::from_utf8(&self.params).ok()?;
+        let (hash, number) = (format!("\"{}\"", block.hash), format!("\"{:#x}\"", block.number));
+        let object = format!(r#"{{"blockHash":{hash}}}"#);
+        let named = if params.contains(&object) { object } else { hash };
+        let params = params.replacen(&named, &number, 1).into();
+        Some((Self { params, block_by_hash: None, ..self.clone() }, block))
+    }
+
     /// The same call, sent for this account.
     pub fn for_account(self, account: AccountId) -> Self {
         Self { account, ..self }
@@ -61,8 +74,24 @@ pub struct Needs {
     pub block: Option<u64>,
     /// Whether the state of that block is needed, which many nodes drop after a while.
     pub state: bool,
-    /// Blocks that a log query spans. Nodes that are known to search fewer at once are not asked.
+    /// Blocks that a log query spans, down from `block`. Nodes that are known to search fewer at once, or to lack the lowest one,
+    /// are not asked.
     pub log_blocks: u64,
+    /// The gas that the call names. Nodes that are known to grant less are not asked.
+    pub gas: u64,
+}
+
+impl Needs {
+    /// The block whose state is needed.
+    pub(crate) fn state_block(&self) -> Option<u64> {
+        self.block.filter(|_| self.state)
+    }
+
+    /// The lowest block whose logs are needed.
+    pub(crate) fn logs_from(&self) -> Option<u64> {
+        let blocks_below = self.log_blocks.checked_sub(1)?;
+        self.block.map(|newest| newest.saturating_sub(blocks_below))
+    }
 }
 
 /// A node's reply to a call, matched by its id.
@@ -97,6 +126,8 @@ pub(crate) type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, F
 pub enum Fault {
     #[error("cannot connect")]
     Connect,
+    #[error("no connection in time")]
+    ConnectTimeout,
     #[error("its host name cannot be resolved")]
     Dns,
     #[error("{0}")]

@@ -84,8 +84,9 @@ pub enum Execution {
     NonceTooLow,
     #[error("nonce too high")]
     NonceTooHigh,
-    #[error("gas limit too high")]
-    GasAboveLimit,
+    /// The node grants calls at most this much gas.
+    #[error("gas limit too high{}", .most.map(|most| format!(" (cap: {most})")).unwrap_or_default())]
+    GasAboveLimit { most: Option<u64> },
     #[error("gas required exceeds allowance{}", .most.map(|most| format!(" ({most})")).unwrap_or_default())]
     GasAllowance { most: Option<u64> },
     #[error("sender not an eoa")]
@@ -108,6 +109,9 @@ pub(crate) fn read(error: &RpcError, method: &str) -> Meaning {
         PatternMeaning::Reverted => Meaning::Reverted { data: revert::data(data.as_ref(), &error.message) },
         PatternMeaning::Stopped(Execution::GasAllowance { .. }) => {
             Meaning::Execution(Execution::GasAllowance { most: range::in_parentheses(&text) })
+        }
+        PatternMeaning::Stopped(Execution::GasAboveLimit { .. }) => {
+            Meaning::Execution(Execution::GasAboveLimit { most: range::gas_cap(&text) })
         }
         PatternMeaning::Stopped(execution) => Meaning::Execution(execution),
         PatternMeaning::RangeTooWide => Meaning::RangeTooWide { most: range::limit(&text) },

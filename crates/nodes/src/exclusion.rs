@@ -3,6 +3,7 @@
 use std::fmt;
 
 use alloy_primitives::B256;
+use resources::counted;
 
 use crate::BlockId;
 
@@ -71,8 +72,9 @@ impl fmt::Display for ExclusionReason {
             Self::TooFew { answered, quorum } => {
                 write!(
                     f,
-                    "{answered} of the nodes have reported their chain, and the quorum is {quorum}: find out why the others do not \
-                     answer, or set quorum in [pool]"
+                    "only {} reported a chain, and the quorum is {quorum}: find out why the others do not answer, or set quorum in \
+                     [pool]",
+                    counted(*answered as u64, "node")
                 )
             }
             Self::Undecided { nodes } => {

@@ -94,6 +94,11 @@ impl Health {
         self.0.has_failed_call
     }
 
+    /// Whether a call or a poll has failed since the last good one. Calls that were given up do not count.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.0.has_fault
+    }
+
     /// For how long the node is still excluded because it was proven wrong.
     pub(crate) fn excluded_for(&self, now: Instant) -> Option<Duration> {
         let until = self.0.excluded_until?;

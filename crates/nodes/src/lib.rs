@@ -6,6 +6,7 @@
 
 mod family; // how chains compute their hashes
 mod call; // calls to a node, its replies and faults
+mod node_fault; // a fault as people are told it
 mod outage_log; // when to log that a node cannot be used
 
 mod transport; // the client of one endpoint
@@ -20,6 +21,7 @@ mod budget; // budgets for retries and hedges
 mod pick; // the choice of a node
 
 mod exclusion; // why a node is excluded
+mod given_by; // who said what nothing proves, and how long it is taken for true
 mod node; // one node
 mod attempt; // one call, asked of one node after the other
 pub mod view; // the canonical chain as the nodes agree on it
@@ -31,15 +33,17 @@ pub use attempt::{
     CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeReply, PoolAnswer, RangeLimit,
     ResultFinding, ResultJudge,
 };
-pub use call::{BlockId, Class, Needs, RpcCall, RpcReply};
+pub use call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 pub use exclusion::ExclusionReason;
 pub use family::ChainFamily;
+pub use given_by::{BeforeAsking, CONFIRMED_FOR, GivenBy, Standing};
 pub use health::Availability;
-pub use node::{Capabilities, Node, NodeCounts};
-pub use partner::{Partner, PartnerQuota};
+pub use node::{Capabilities, HistoryKind, HistoryReach, Node, NodeCounts};
+pub use node_fault::NodeFault;
+pub use partner::{DayCalls, Partner, PartnerQuota};
 pub use pool::{
-    EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode, PoolSettings, Proving,
-    QuorumCall, QuorumEvent, Replies, Supplier,
+    Absence, AbsenceReplies, EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode,
+    PoolSettings, Proving, QuorumCall, QuorumEvent, Replies, Supplier,
 };
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
 pub use view::{CanonicalChain, NodesView, ViewSettings};

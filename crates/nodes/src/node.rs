@@ -1,18 +1,23 @@
 //! One node: its client, its health, and what it is known to have.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::call::{Ask, Class, Fault, RpcCall, RpcReply};
+use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcError, RpcReply};
+use crate::dialect::{self, Execution, Meaning};
 use crate::health::{Availability, Health, Observation};
 use crate::latency::Latency;
+use crate::node_fault::NodeFault;
 use crate::pick::Candidate;
 
 mod capabilities;
 mod counts;
+mod history;
 mod presence;
 mod reply_times;
 
@@ -23,6 +28,8 @@ pub use capabilities::Capabilities;
 use capabilities::CapabilityState;
 pub(crate) use capabilities::{Membership, MissingCapability};
 pub use counts::NodeCounts;
+pub(crate) use history::HistoryReaches;
+pub use history::{HistoryKind, HistoryReach};
 use presence::Presence;
 use reply_times::ReplyTimes;
 
@@ -44,6 +51,9 @@ const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
 /// it does not have. It may be on another branch, or invent blocks, and each of them costs a look-up at all nodes.
 const LOCATIONS_DOUBTED_FOR: Duration = Duration::from_secs(60);
 
+/// A method in which some nodes reply with null to the hash of a block that they have.
+const BLOCK_RECEIPTS_METHOD: &str = "eth_getBlockReceipts";
+
 /// Methods that say which block a transaction is in.
 const LOCATION_METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
@@ -64,6 +74,8 @@ struct NodeState {
     latency: Latency,
     capabilities: CapabilityState,
     reply_times: ReplyTimes,
+    last_fault: Option<NodeFault>,
+    last_wrong_answer: Option<NodeFault>,
     /// Until when the node is asked after the others for the blocks of transactions.
     locations_doubted_until: Option<Instant>,
 }
@@ -89,8 +101,71 @@ impl<A: Ask> Node<A> {
     }
 
     /// Asks the node, and records its latency and its faults. Whether a reply was good is recorded by the caller, with
-    /// [`Self::record_success`] or [`Self::record_fault`].
+    /// [`Self::record_success`] or [`Self::record_fault`]. A node that does not take the hash of a block in this method is asked
+    /// by number.
     pub(crate) async fn ask(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
+        if let Some((by_number, block)) =
+            call.by_number().filter(|_| self.capabilities().needs_number(call.method))
+        {
+            return Box::pin(self.ask_by_number(&by_number, block, deadline)).await;
+        }
+        let reply = self.ask_as_it_is(call, deadline).await?;
+        if let RpcReply::Error(error) = &reply {
+            self.learn_gas_cap(call, error);
+        }
+        match call.by_number().filter(|_| takes_no_hash(call, &reply)) {
+            Some((by_number, block)) => {
+                let by_number = Box::pin(self.ask_by_number(&by_number, block, deadline)).await;
+                let Ok(RpcReply::Result(result)) = by_number else { return Ok(reply) };
+                if self.capabilities().set_needs_number(call.method) {
+                    tracing::info!(
+                        node = self.name,
+                        method = call.method,
+                        "node takes no block hash in this method; asking it by number, and whether it has the block"
+                    );
+                }
+                Ok(RpcReply::Result(result))
+            }
+            None => Ok(reply),
+        }
+    }
+
+    /// Asks by number, and then whether that number is the block that is meant.
+    async fn ask_by_number(
+        &self,
+        call: &RpcCall,
+        block: BlockId,
+        deadline: Instant,
+    ) -> Result<RpcReply, Fault> {
+        let reply = self.ask_as_it_is(call, deadline).await?;
+        let params = format!(r#"["{:#x}",false]"#, block.number).into();
+        let needs = Needs { state: false, gas: 0, ..call.needs };
+        let check =
+            RpcCall { method: "eth_getBlockByNumber", params, class: Class::Quick, needs, ..call.clone() };
+        let is_block = match self.ask_as_it_is(&check, deadline).await? {
+            RpcReply::Result(found) => hash_of(&found) == Some(block.hash),
+            RpcReply::Error(_) => false,
+        };
+        let other_block = || RpcError {
+            code: -32000,
+            message: "block not found: the node has another one of this number".to_owned(),
+            data: None,
+        };
+        Ok(if is_block { reply } else { RpcReply::Error(other_block()) })
+    }
+
+    /// Records how much gas the node grants, if that is why it refuses a call.
+    fn learn_gas_cap(&self, call: &RpcCall, error: &RpcError) {
+        let gas = call.needs.gas;
+        if gas > 0
+            && let Meaning::Execution(Execution::GasAboveLimit { most }) = dialect::read(error, call.method)
+        {
+            let cap = self.capabilities().record_gas_refused(gas, most);
+            tracing::info!(node = self.name, method = call.method, gas, cap, "node grants calls less gas");
+        }
+    }
+
+    async fn ask_as_it_is(&self, call: &RpcCall, deadline: Instant) -> Result<RpcReply, Fault> {
         let asked_at = Instant::now();
         let in_flight = InFlightCall::begin(&self.state, call.class, asked_at);
         self.counts.attempts.fetch_add(1, Relaxed);
@@ -118,11 +193,25 @@ impl<A: Ask> Node<A> {
     /// Records a fault that the node is to blame for.
     pub(crate) fn record_fault(&self, fault: Fault, now: Instant) {
         self.counts.count(fault);
-        self.state.lock().health.record(Observation::Bad(fault), now);
+        let mut state = self.state.lock();
+        state.last_fault = Some(fault.into());
+        state.health.record(Observation::Bad(fault), now);
+    }
+
+    /// Records an answer that was proven wrong, or that a quorum of the nodes contradicts.
+    pub(crate) fn record_wrong_answer(&self, call: &RpcCall, problem: impl Into<Cow<'static, str>>) {
+        let block = call.needs.block.map(|number| format!("{number:#x}"));
+        let fault = NodeFault::of_answer(Fault::Wrong, call.method, block, problem);
+        tracing::warn!(node = self.name, %fault, "answer of a node is wrong; excluding it for minutes");
+        self.counts.count(Fault::Wrong);
+        let mut state = self.state.lock();
+        state.last_fault = Some(fault.clone());
+        state.last_wrong_answer = Some(fault);
+        state.health.record(Observation::Bad(Fault::Wrong), Instant::now());
     }
 
     /// Records how a poll of its watcher ended.
-    pub(crate) fn record_poll(&self, outcome: Result<(), Fault>, now: Instant) {
+    pub(crate) fn record_poll(&self, outcome: Result<(), NodeFault>, now: Instant) {
         match outcome {
             Ok(()) => {
                 let mut state = self.state.lock();
@@ -130,9 +219,15 @@ impl<A: Ask> Node<A> {
                 state.health.record(Observation::PollGood, now);
             }
             Err(fault) => {
-                self.counts.count(fault);
-                if !fault.is_our_shortage() {
-                    self.state.lock().health.record(Observation::PollBad(fault), now);
+                let kind = fault.kind;
+                self.counts.count(kind);
+                if !kind.is_our_shortage() {
+                    let mut state = self.state.lock();
+                    if kind == Fault::Wrong {
+                        state.last_wrong_answer = Some(fault.clone());
+                    }
+                    state.last_fault = Some(fault);
+                    state.health.record(Observation::PollBad(kind), now);
                 }
             }
         }
@@ -209,6 +304,21 @@ impl<A: Ask> Node<A> {
         self.state.lock().health.availability(now)
     }
 
+    /// Whether no call on it has failed since its last good reply, although some were given up.
+    pub(crate) fn has_only_been_given_up(&self) -> bool {
+        !self.state.lock().health.has_fault()
+    }
+
+    /// The last fault that the node was to blame for.
+    pub fn last_fault(&self) -> Option<NodeFault> {
+        self.state.lock().last_fault.clone()
+    }
+
+    /// The last of its answers that was wrong.
+    pub fn last_wrong_answer(&self) -> Option<NodeFault> {
+        self.state.lock().last_wrong_answer.clone()
+    }
+
     /// For how long the node is still excluded because it was proven wrong.
     pub fn excluded_for(&self, now: Instant) -> Option<Duration> {
         self.state.lock().health.excluded_for(now)
@@ -245,6 +355,7 @@ impl NodeState {
             fault => fault.is_our_shortage(),
         };
         if !is_excused {
+            self.last_fault = Some(fault.into());
             self.health.record(Observation::Bad(fault), now);
         }
     }
@@ -297,7 +408,9 @@ impl NodeState {
             lowest_state: capabilities.lowest_state,
             excluded: !capabilities.is_member
                 || !capabilities.has_method
-                || capabilities.log_range_max < call.needs.log_blocks,
+                || capabilities.log_range_max < call.needs.log_blocks
+                || capabilities.gas_max < call.needs.gas
+                || call.needs.logs_from().is_some_and(|from| self.capabilities.lacks_logs(from)),
         }
     }
 }
@@ -357,6 +470,24 @@ impl<A> Node<A> {
     pub fn counts(&self) -> &NodeCounts {
         &self.counts
     }
+}
+
+/// Whether a node does not take the hash of a block in this method: it refuses the call, or has no receipts although it has the
+/// block.
+fn takes_no_hash(call: &RpcCall, reply: &RpcReply) -> bool {
+    match reply {
+        RpcReply::Error(error) => dialect::read(error, call.method) == Meaning::NoMethod,
+        RpcReply::Result(result) => call.method == BLOCK_RECEIPTS_METHOD && result.trim_ascii() == b"null",
+    }
+}
+
+/// The hash of a block in a reply.
+fn hash_of(block: &[u8]) -> Option<B256> {
+    #[derive(serde::Deserialize)]
+    struct Hashed {
+        hash: B256,
+    }
+    serde_json::from_slice::<Hashed>(block).ok().map(|block| block.hash)
 }
 
 /// Stands for the 95th percentile while there are too few answers.

@@ -1,10 +1,9 @@
-//! When to log that a node cannot be used: at once, then at growing intervals, and when it is back.
+//! When to log that a node cannot be used: each cause at once, then at growing intervals, and when it is back.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::call::{Fault, TlsFailure};
 
 /// The time after which an outage that lasts is logged again. It doubles with each line.
 const LOG_INTERVAL_MIN: Duration = Duration::from_secs(60);
@@ -16,71 +15,54 @@ const WELL_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// What was logged about one node.
 #[derive(Debug, Default)]
 pub(crate) struct OutageLog {
-    /// When an outage was logged last, and the interval until it is logged again.
-    logged: Option<(Instant, Duration)>,
-    /// Failures since then.
-    failures: u64,
+    /// The last line of each cause. There are as many as there are texts for them.
+    causes: HashMap<&'static str, LoggedCause>,
     /// Whether the present outage was logged.
     is_logged: bool,
     well_since: Option<Instant>,
 }
 
+/// When a cause was logged last.
+#[derive(Debug)]
+struct LoggedCause {
+    at: Instant,
+    /// The interval until it is logged again.
+    pause: Duration,
+    /// Failures since then.
+    failures: u64,
+}
+
 impl OutageLog {
-    /// Counts a failure. Returns the number of failures since the last line if the outage must be logged now.
-    pub(crate) fn record_failure(&mut self, now: Instant) -> Option<u64> {
+    /// Counts a failure. Returns the number of failures with this cause since its last line if it must be logged now. A node that has
+    /// another fault than before is logged at once: the first one may have been repaired.
+    pub(crate) fn record_failure(&mut self, cause: &'static str, now: Instant) -> Option<u64> {
         if self.well_since.take().is_some_and(|since| now.duration_since(since) >= WELL_AGAIN_AFTER) {
-            self.logged = None;
+            self.causes.clear();
         }
-        self.failures += 1;
-        let pause = match self.logged {
-            Some((at, pause)) if now.duration_since(at) < pause => return None,
-            Some((_, pause)) => (pause * 2).min(LOG_INTERVAL_MAX),
-            None => LOG_INTERVAL_MIN,
+        let failures = match self.causes.get_mut(cause) {
+            None => {
+                let logged = LoggedCause { at: now, pause: LOG_INTERVAL_MIN, failures: 0 };
+                self.causes.insert(cause, logged);
+                1
+            }
+            Some(logged) => {
+                logged.failures += 1;
+                if now.duration_since(logged.at) < logged.pause {
+                    return None;
+                }
+                logged.at = now;
+                logged.pause = (logged.pause * 2).min(LOG_INTERVAL_MAX);
+                std::mem::take(&mut logged.failures)
+            }
         };
-        self.logged = Some((now, pause));
         self.is_logged = true;
-        Some(std::mem::take(&mut self.failures))
+        Some(failures)
     }
 
     /// Records that the node is well. Returns whether the outage was logged, so that its end must be logged too.
     pub(crate) fn record_recovery(&mut self, now: Instant) -> bool {
         self.well_since.get_or_insert(now);
         std::mem::take(&mut self.is_logged)
-    }
-}
-
-/// What an operator can do about a fault.
-pub(crate) fn advice(fault: Fault) -> &'static str {
-    match fault {
-        Fault::Connect => "check that it runs, and the host and port of its url",
-        Fault::Dns => "check the host name in its url, and the DNS of this machine",
-        Fault::Tls(TlsFailure::NoTls) => {
-            "its url says https, and it answers without TLS: check scheme and port of its url"
-        }
-        Fault::Tls(TlsFailure::OtherName) => {
-            "check the host name in its url: its certificate is for another one"
-        }
-        Fault::Tls(TlsFailure::Expired | TlsFailure::NotYetValid) => {
-            "renew its certificate, or set the clock of this machine"
-        }
-        Fault::Tls(TlsFailure::UnknownIssuer | TlsFailure::BadCertificate) => {
-            "give it a certificate of an authority that this machine trusts, or install its authority here"
-        }
-        Fault::Tls(TlsFailure::Handshake) => "check that its port speaks TLS 1.2 or 1.3",
-        Fault::Status(401 | 403) => {
-            "it refuses our credentials: check user, password, key and headers of its entry"
-        }
-        Fault::Status(404 | 405) => "check the path of its url",
-        Fault::Status(_) => "look into its own log",
-        Fault::Refused => "it answers a plain question with an error: check its key and its plan",
-        Fault::RateLimited => "raise its limit, or poll_interval_ms in [pool]",
-        Fault::Garbled | Fault::WrongId => "check that its url is that of a JSON-RPC endpoint",
-        Fault::Timeout | Fault::Closed => "check whether it is overloaded, or a firewall blocks it",
-        Fault::TooLarge | Fault::Wrong => {
-            "it sends replies that no honest node sends: check what answers at its url"
-        }
-        Fault::QueueFull => "it answers more slowly than it is asked: add nodes",
-        Fault::NoMemory | Fault::LargerThanMemory => "raise reply_memory_bytes in [pool]",
     }
 }
 
@@ -95,7 +77,7 @@ mod tests {
     fn an_outage_is_logged_once_and_then_less_and_less_often() {
         let (start, mut log) = (Instant::now(), OutageLog::default());
         let told: Vec<_> = (0..3_600)
-            .filter_map(|second| Some((second, log.record_failure(start + SECOND * second)?)))
+            .filter_map(|second| Some((second, log.record_failure("refused", start + SECOND * second)?)))
             .collect();
         assert_eq!(told, [(0, 1), (60, 60), (180, 120), (420, 240), (900, 480), (1_860, 960)]);
         assert!(log.record_recovery(start + SECOND * 3_600));
@@ -107,10 +89,19 @@ mod tests {
         let (start, mut log) = (Instant::now(), OutageLog::default());
         let mut told = 0;
         for second in (0..50).step_by(2) {
-            told += usize::from(log.record_failure(start + SECOND * second).is_some());
+            told += usize::from(log.record_failure("refused", start + SECOND * second).is_some());
             told += usize::from(log.record_recovery(start + SECOND * (second + 1)));
         }
         assert_eq!(told, 2, "that it was lost, and that it was back, once");
-        assert!(log.record_failure(start + SECOND * 700).is_some(), "after it was well for long");
+        assert!(log.record_failure("refused", start + SECOND * 700).is_some(), "after it was well for long");
+    }
+
+    /// A node whose host name was repaired, and that then refused the credentials, was told as one without a host name for an hour.
+    #[test]
+    fn another_cause_is_logged_at_once_and_equal_ones_are_held_back() {
+        let (start, mut log) = (Instant::now(), OutageLog::default());
+        let causes = ["dns", "dns", "credentials", "dns", "credentials", "credentials"];
+        let told = causes.into_iter().map(|cause| log.record_failure(cause, start + SECOND).is_some());
+        assert_eq!(told.collect::<Vec<_>>(), [true, false, true, false, false, false]);
     }
 }

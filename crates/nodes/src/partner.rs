@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 use crate::health::Availability;
 use crate::node::Node;
-use crate::outage_log::{OutageLog, advice};
+use crate::node_fault::NodeFault;
+use crate::outage_log::OutageLog;
 use crate::watch::read_block;
 
 /// How many calls may be sent to a partner.
@@ -23,6 +24,15 @@ use crate::watch::read_block;
 pub struct PartnerQuota {
     pub calls_per_second: u64,
     pub calls_per_day: u64,
+}
+
+/// The calls of a day to a partner, which all gateways share.
+pub trait DayCalls: std::fmt::Debug + Send + Sync {
+    /// Takes all of these calls, or none.
+    fn take(&self, calls: u64, unix_seconds: u64) -> bool;
+
+    /// The calls that all gateways have used on the day of this time, as far as this one knows.
+    fn used(&self, unix_seconds: u64) -> u64;
 }
 
 /// One foreign provider.
@@ -68,7 +78,10 @@ const CALLS_PER_PROBE: u64 = 100;
 #[derive(Debug)]
 struct QuotaState {
     second: TokenBucket,
+    /// The calls that this gateway has used.
     day: DayQuota,
+    /// `None` before it is known what others use.
+    shared_day: Option<Arc<dyn DayCalls>>,
 }
 
 impl<A: Ask> Partner<A> {
@@ -76,7 +89,7 @@ impl<A: Ask> Partner<A> {
         // Nobody watches a partner. It counts as a member until a probe shows that it is of another chain.
         node.capabilities().admit();
         let second = TokenBucket::per_second(quota.calls_per_second);
-        let quota_state = QuotaState { second, day: DayQuota::new(quota.calls_per_day) };
+        let quota_state = QuotaState { second, day: DayQuota::new(quota.calls_per_day), shared_day: None };
         Self {
             node: Arc::new(node),
             methods,
@@ -173,8 +186,8 @@ impl<A: Ask> Partner<A> {
             }
             Err(fault) if fault.is_our_shortage() => {}
             Err(fault) => {
-                if let Some(failures) = results.outage.record_failure(now) {
-                    let advice = advice(fault);
+                let advice = NodeFault::from(fault).advice();
+                if let Some(failures) = results.outage.record_failure(advice, now) {
                     tracing::warn!(partner, %fault, advice, failures, "partner cannot be used");
                 }
             }
@@ -229,9 +242,21 @@ impl<A: Ask> Partner<A> {
         self.quota
     }
 
-    /// The calls that were sent today, UTC.
+    /// From now on all gateways share the calls of a day. What was used before counts.
+    pub fn share_day(&self, shared: Arc<dyn DayCalls>) {
+        let now = self.clock.unix_seconds();
+        let mut quota = self.quota_state.lock();
+        let used = quota.day.used(now);
+        // If it is refused, others have used up the rest.
+        let _is_left = used == 0 || shared.take(used, now);
+        quota.shared_day = Some(shared);
+    }
+
+    /// The calls that were sent today, UTC; those of all gateways if they are known.
     pub fn used_today(&self) -> u64 {
-        self.quota_state.lock().day.used(self.clock.unix_seconds())
+        let now = self.clock.unix_seconds();
+        let quota = &mut *self.quota_state.lock();
+        quota.shared_day.as_ref().map_or_else(|| quota.day.used(now), |shared| shared.used(now))
     }
 
     /// Takes calls out of the quota, if all of them are left.
@@ -241,11 +266,14 @@ impl<A: Ask> Partner<A> {
 
     fn take_on(&self, now: Instant, unix_seconds: u64, calls: u64) -> bool {
         let now = MonoTime::default().after(now.saturating_duration_since(self.created_at));
-        let QuotaState { second, day } = &mut *self.quota_state.lock();
+        let QuotaState { second, day, shared_day } = &mut *self.quota_state.lock();
         if second.take(calls, now).is_err() {
             return false;
         }
-        let is_within_day = day.take(calls, unix_seconds).is_ok();
+        let is_within_day = match shared_day {
+            Some(shared) => shared.take(calls, unix_seconds),
+            None => day.take(calls, unix_seconds).is_ok(),
+        };
         if !is_within_day {
             second.put(calls);
         }
@@ -256,7 +284,7 @@ impl<A: Ask> Partner<A> {
 fn question(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
     let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
-    RpcCall { method, params, class, needs, may_hedge: false, account }
+    RpcCall { method, params, class, needs, may_hedge: false, account, block_by_hash: None }
 }
 
 #[cfg(test)]
@@ -293,6 +321,34 @@ mod tests {
         }
         assert_eq!(taken, [2, 2, 1, 0]);
         assert!(partner.take_on(Instant::now() + SECOND * 9, DAY_7 + DAY_S, 1), "another day");
+    }
+
+    /// The calls of a day that other gateways have left.
+    #[derive(Debug)]
+    struct LeftByOthers(AtomicU64);
+
+    impl DayCalls for LeftByOthers {
+        fn take(&self, calls: u64, _unix_seconds: u64) -> bool {
+            self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(calls)).is_ok()
+        }
+
+        fn used(&self, _unix_seconds: u64) -> u64 {
+            5 - self.0.load(Relaxed)
+        }
+    }
+
+    /// Each gateway granted the calls of the day for itself.
+    #[tokio::test(start_paused = true)]
+    async fn gateways_share_the_calls_of_a_day() {
+        let (one, other) = (partner(100, 5), partner(100, 5));
+        assert!(one.take(1), "before the quota is shared");
+        let shared = Arc::new(LeftByOthers(AtomicU64::new(5)));
+        for partner in [&one, &other] {
+            partner.share_day(Arc::<LeftByOthers>::clone(&shared));
+        }
+        assert_eq!([&one, &other].map(|partner| partner.take(2)), [true, true]);
+        assert_eq!([&one, &other].map(|partner| partner.take(1)), [false, false]);
+        assert_eq!((one.used_today(), other.used_today()), (5, 5));
     }
 
     #[tokio::test(start_paused = true)]

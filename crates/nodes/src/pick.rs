@@ -80,7 +80,7 @@ mod tests {
         lowest_state: 0,
         excluded: false,
     };
-    const NEEDS: Needs = Needs { block: Some(90), state: true, log_blocks: 0 };
+    const NEEDS: Needs = Needs { block: Some(90), state: true, log_blocks: 0, gas: 0 };
 
     fn picked(candidates: &[Candidate]) -> Option<usize> {
         pick(candidates, NEEDS, Availability::Down, 7)

@@ -4,6 +4,8 @@ mod confirm; // one call to several nodes, whose answers are compared
 mod deep; // blocks below the window
 mod everyone; // one call to all nodes
 mod fetch; // block data that is proven
+mod history; // what nodes were shown to have of old blocks
+mod standing; // whether what nodes have said is still taken for true
 mod supplier; // who is asked: nodes or partners
 mod together; // several calls to one node
 mod probes; // probes of partners
@@ -12,9 +14,12 @@ mod watched; // a node as its watcher sees it
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use resources::Supervisor;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -34,6 +39,7 @@ use watched::WatchedNode;
 pub use confirm::{NodeAnswer, QuorumCall, QuorumEvent};
 pub use everyone::Replies;
 pub use fetch::{NotFetched, Proving};
+pub use history::{Absence, AbsenceReplies};
 pub use supplier::Supplier;
 
 /// One endpoint, and its name.
@@ -63,6 +69,8 @@ pub struct PoolSettings {
     pub watch: WatchSettings,
     /// Bytes of replies that may be in memory at once, inflated, until their answers are handed over.
     pub reply_memory_bytes: usize,
+    /// How long what a quorum has confirmed is taken for true.
+    pub confirmed_for: Duration,
 }
 
 /// A node of the pool.
@@ -79,6 +87,9 @@ pub struct Pool {
     /// The configured chain id.
     chain_id: Option<u64>,
     memory: Arc<ReplyBuffers>,
+    confirmed_for: Duration,
+    /// How often a quorum has contradicted what a quorum has said before.
+    corrections: AtomicU64,
     watcher: Mutex<Option<WatcherThread>>,
 }
 
@@ -96,7 +107,7 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
-    pub fn start(settings: PoolSettings) -> io::Result<Arc<Self>> {
+    pub fn start(settings: PoolSettings, supervisor: &Supervisor) -> io::Result<Arc<Self>> {
         let now = Instant::now();
         let memory = ReplyBuffers::new(settings.reply_memory_bytes);
         let endpoints = settings.nodes.len() + settings.partners.len();
@@ -107,7 +118,8 @@ impl Pool {
         let mut watched = Vec::new();
         for mut remote in settings.nodes {
             let heads = remote.heads.take();
-            watched.push(Arc::new(WatchedNode { node: Arc::new(make(remote)), heads }));
+            let (node, supervisor) = (Arc::new(make(remote)), supervisor.clone());
+            watched.push(Arc::new(WatchedNode { node, heads, supervisor }));
         }
         let nodes = watched.iter().map(|watched| Arc::clone(&watched.node)).collect();
         let partners: Arc<[_]> = settings
@@ -119,8 +131,15 @@ impl Pool {
             })
             .collect();
         let (view, chain_id) = (NodesView::new(settings.view), settings.watch.chain_id);
-        let watcher =
-            WatcherThread::start(watched, Arc::clone(&partners), Arc::clone(&view), settings.watch)?;
+        let (partners_of_watcher, view_of_watcher) = (Arc::clone(&partners), Arc::clone(&view));
+        let (watch_settings, supervisor) = (settings.watch, supervisor.clone());
+        let watch = async move {
+            tokio::join!(
+                watch::run(watched, Arc::clone(&view_of_watcher), watch_settings, &supervisor),
+                probes::run(&partners_of_watcher, &view_of_watcher, chain_id, &supervisor),
+            );
+        };
+        let watcher = WatcherThread::start(watch)?;
         let rules = |rounds_max| AttemptRules {
             budgets: Budgets::new(now),
             rng: NodeRng::seeded(rand::random()),
@@ -137,6 +156,8 @@ impl Pool {
             family: settings.family,
             chain_id,
             memory,
+            confirmed_for: settings.confirmed_for,
+            corrections: AtomicU64::new(0),
             watcher: Mutex::new(Some(watcher)),
         }))
     }
@@ -241,23 +262,14 @@ impl Drop for Pool {
 }
 
 impl WatcherThread {
-    fn start(
-        nodes: Vec<Arc<WatchedNode>>,
-        partners: Arc<[Partner<Client>]>,
-        view: Arc<NodesView>,
-        settings: WatchSettings,
-    ) -> io::Result<Self> {
+    fn start(watch: impl Future<Output = ()> + Send + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("chaingate-watch".to_owned()).spawn(move || {
-            let stopped = async {
-                let _dropped = stopped.await;
-            };
             runtime.block_on(async {
-                let probes = probes::run(&partners, &view, settings.chain_id);
                 tokio::select! {
-                    () = watch::run(nodes, Arc::clone(&view), settings.clone(), stopped) => {}
-                    () = probes => {}
+                    _dropped = stopped => {}
+                    () = watch => {}
                 }
             });
         })?;

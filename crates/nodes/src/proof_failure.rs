@@ -10,6 +10,10 @@ pub enum Unproven {
     /// That proves nothing about the node.
     #[error("a transaction of type {0:#x} cannot be proven")]
     UnknownType(u64),
+    /// The header has members of a later fork without those of an earlier one, so that its hash does not say which they are.
+    /// That proves nothing about the node.
+    #[error("the header lacks members before others")]
+    OddHeader,
     /// The node has delivered something that is not the block.
     #[error("{0}")]
     Wrong(#[from] ProofFailure),
@@ -63,7 +67,7 @@ impl ProofFailure {
         Self::CodeHash,
     ];
 
-    /// The name in metrics and in the log.
+    /// The name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "shape",

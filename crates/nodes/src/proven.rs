@@ -18,6 +18,7 @@ pub use crate::proof_failure::{ProofFailure, Unproven};
 pub use crate::raw::SignedTransaction;
 pub use account::{AccountProof, ProvenAccount, prove_code};
 pub use body::ProvenBody;
+pub(crate) use body::is_root_of_nothing;
 pub use header::{FeeFields, ProvenHeader, prove_header};
 pub use location::{LocationClaim, PendingTransaction};
 pub use receipts::{ProvenReceipts, TransactionReceipt};

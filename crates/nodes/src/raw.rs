@@ -21,5 +21,10 @@ pub fn is_json(result: &[u8]) -> bool {
     std::str::from_utf8(result).is_ok_and(|text| jsonrpc::Value::read(text).is_some())
 }
 
+/// The number of a quantity, as text without quotes. `None` for one that no chain has.
+pub fn read_quantity(text: &str) -> Option<u64> {
+    hex::number(text.strip_prefix("0x")?.as_bytes())
+}
+
 /// A signed transaction in its consensus form.
 pub type SignedTransaction = EthereumTxEnvelope<TxEip4844>;

@@ -37,6 +37,10 @@ use crate::BlockId;
 const STALE_AFTER_MIN: Duration = Duration::from_secs(30);
 /// The head is stale when it has not changed for this many block times.
 const STALE_AFTER_BLOCKS: u32 = 10;
+/// A node that answers with an older block may be another one behind the same URL, or one that is late: the next block tells.
+const ROLLBACK_AFTER_MIN: Duration = Duration::from_secs(1);
+/// Block times after which nodes are believed to have gone back.
+const ROLLBACK_AFTER_BLOCKS: u32 = 2;
 
 /// How the view decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,8 +49,12 @@ pub struct ViewSettings {
     pub quorum: Option<usize>,
     /// A block that the chain must have. A chain with another block of this number is refused, however many nodes have it.
     pub checkpoint: Option<BlockId>,
-    /// How long the head may stay unchanged. The default is ten block times, and at least 30 s.
+    /// How long the head may stay unchanged; zero for ever. The default is ten block times, and at least 30 s, and for ever if the
+    /// nodes mine when they are told to.
     pub stale_after: Option<Duration>,
+    /// How long the heads of a quorum must be blocks below ours until we go back, too. The default is two block times, and at
+    /// least 1 s.
+    pub rollback_after: Option<Duration>,
 }
 
 /// The view. It is cheap to read, and `watch` feeds it.
@@ -181,16 +189,29 @@ impl NodesView {
 
     /// Whether the head has not changed for too long, or there is none yet.
     pub fn is_stale(&self) -> bool {
-        self.is_restored() || self.head_age().is_none_or(|age| age > self.stale_after())
+        let is_too_old = |age| self.stale_after().is_some_and(|stale_after| age > stale_after);
+        self.is_restored() || self.head_age().is_none_or(is_too_old)
     }
 
-    /// How long the head may stay unchanged.
-    pub fn stale_after(&self) -> Duration {
+    /// How long the head may stay unchanged. `None` if it may for ever.
+    pub fn stale_after(&self) -> Option<Duration> {
+        if let Some(stale_after) = self.settings.stale_after {
+            return Some(stale_after).filter(|stale_after| !stale_after.is_zero());
+        }
+        if self.state.lock().mines_on_demand() {
+            return None;
+        }
+        let block_time = self.block_time().unwrap_or_default();
+        Some(STALE_AFTER_MIN.max(block_time.saturating_mul(STALE_AFTER_BLOCKS)))
+    }
+
+    /// How long the heads of a quorum must be below ours until we go back, too.
+    fn rollback_after(&self) -> Duration {
         let adaptive = || {
             let block_time = self.block_time().unwrap_or_default();
-            STALE_AFTER_MIN.max(block_time.saturating_mul(STALE_AFTER_BLOCKS))
+            ROLLBACK_AFTER_MIN.max(block_time.saturating_mul(ROLLBACK_AFTER_BLOCKS))
         };
-        self.settings.stale_after.unwrap_or_else(adaptive)
+        self.settings.rollback_after.unwrap_or_else(adaptive)
     }
 
     pub(crate) fn block_time(&self) -> Option<Duration> {
@@ -254,6 +275,11 @@ impl NodesView {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_counted(&self, node: usize) -> bool {
+        self.state.lock().is_counted(node)
+    }
+
     /// Notifies of each request to poll all nodes.
     pub(crate) fn poll_requests(&self) -> watch::Receiver<u64> {
         self.poll_requests.subscribe()
@@ -261,8 +287,21 @@ impl NodesView {
 
     /// Records that a node was polled after this request.
     pub(crate) fn record_poll(&self, node: usize, request: u64) {
-        self.state.lock().record_poll(node, request);
+        let has_gone_back = {
+            let mut state = self.state.lock();
+            state.record_poll(node, request);
+            state.has_gone_back()
+        };
+        // A quorum that stays where it went back to reports nothing new.
+        if has_gone_back {
+            self.decide();
+        }
         self.polls.send_modify(|polls| *polls += 1);
+    }
+
+    /// Records whether the program of a node mines when it is told to.
+    pub(crate) fn set_mines_on_demand(&self, node: usize, mines_on_demand: bool) {
+        self.state.lock().set_mines_on_demand(node, mines_on_demand);
     }
 
     /// Whether a branch is linked to known blocks, or which block is missing.
@@ -287,8 +326,9 @@ impl NodesView {
 
     /// Updates the chain after a report.
     fn decide(&self) {
+        let rollback_after = self.rollback_after();
         let mut state = self.state.lock();
-        if let Some(chain) = state.decide(Instant::now()) {
+        if let Some(chain) = state.decide(Instant::now(), rollback_after) {
             // Swapped under the lock, so that an older chain cannot replace a newer one.
             self.chain.store(Some(Arc::clone(&chain)));
             self.changes.send_replace(Some(chain));

@@ -7,7 +7,8 @@
 mod chain; // which chain this is, and which nodes are of it
 mod follow; // the watcher of one node
 mod header; // reading and checking a node's block
-mod probe; // the lowest block with state
+mod history; // what a node has of old blocks
+mod probe; // when it is found out what a node has of old blocks, and the lowest block with state
 mod questions; // the calls of a watcher
 
 #[cfg(test)]
@@ -15,17 +16,19 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use futures_util::future::join_all;
+use resources::{Supervisor, WhenDown};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::call::{Ask, BlockId, Fault};
+use crate::call::{Ask, BlockId};
 use crate::exclusion::ExclusionReason;
+use crate::node::HistoryReaches;
+use crate::node_fault::NodeFault;
 use crate::view::NodesView;
 use chain::{ChainAgreement, ConfiguredIdentity};
 use follow::NodeWatcher;
@@ -52,22 +55,32 @@ pub(crate) trait Watched: Send + Sync + 'static {
     fn record_reply(&self) {}
     /// Records that several polls in a row have failed.
     fn record_loss(&self) {}
+    /// Whether several polls in a row have failed, and none has succeeded since.
+    fn is_lost(&self) -> bool {
+        false
+    }
     /// Whether it has replied to anyone but a watcher since then.
     fn has_replied_since(&self, _then: Instant) -> bool {
         false
     }
     /// Records how the last poll ended.
-    fn record_poll(&self, outcome: Result<(), Fault>);
+    fn record_poll(&self, outcome: Result<(), NodeFault>);
     /// Records the newest block of the canonical chain that it has, or its own newest block if that is above the head.
     fn record_head(&self, head: BlockId);
+    /// Records what it says it is.
+    fn set_client_version(&self, _version: &str) {}
     /// Records the lowest block whose state it has.
     fn set_lowest_state(&self, number: u64);
+    /// Records what it was shown to have of old blocks, and the head at that time.
+    fn set_history(&self, reaches: HistoryReaches, head: u64);
+    /// Whether it is known what it has of old blocks. That is forgotten when the node is lost, because another may be back.
+    fn is_history_known(&self) -> bool;
     /// Lets nothing be asked of it until it is admitted.
     fn exclude(&self, reason: &ExclusionReason);
     /// Lets it be asked.
     fn admit(&self);
-    /// The newest head that the node has pushed, if it pushes any. It is called once. Nobody reads the receiver while the node is lost,
-    /// so the sender must not wait.
+    /// The newest head that the node has pushed, if it pushes any. Each new watcher of the node asks for it. Nobody reads the
+    /// receiver while the node is lost, so the sender must not wait.
     fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
         None
     }
@@ -84,13 +97,13 @@ pub struct WatchSettings {
     pub checkpoint: Option<BlockId>,
     /// Whether the hash of a header is checked. Chains of the zkSync family compute it in another way.
     pub check_headers: bool,
-    /// Time between two polls. The default is a third of the block time.
+    /// Time between two polls. The default is half of the block time.
     pub poll_every: Option<Duration>,
     /// How long one call of a watcher may take.
     pub poll_timeout: Duration,
     /// How often a node is asked for its identity again.
     pub identify_every: Duration,
-    /// How often the lowest block with state is searched.
+    /// How often it is found out what a node has of old blocks, and the lowest block with state is searched.
     pub probe_every: Duration,
 }
 
@@ -118,12 +131,12 @@ struct WatchContext {
     headers: HeaderCheck,
 }
 
-/// Watches all nodes until `stop` resolves. Everything runs on the runtime that this is called on.
+/// Watches all nodes for as long as it is polled.
 pub(crate) async fn run<W: Watched>(
     nodes: Vec<Arc<W>>,
     view: Arc<NodesView>,
     settings: WatchSettings,
-    stop: impl Future<Output = ()>,
+    supervisor: &Supervisor,
 ) {
     view.set_nodes(nodes.len());
     let configured = ConfiguredIdentity { chain_id: settings.chain_id, genesis: settings.genesis };
@@ -131,23 +144,44 @@ pub(crate) async fn run<W: Watched>(
     let chain = ChainAgreement::new(configured, names, view.quorum());
     let headers = HeaderCheck::new(settings.check_headers);
     let context = Arc::new(WatchContext { view, settings, chain, headers });
-    // All tasks end when it is dropped.
-    let mut tasks = JoinSet::new();
-    tasks.spawn(update_reach(nodes.clone(), Arc::clone(&context.view)));
-    for (position, node) in nodes.into_iter().enumerate() {
-        tasks.spawn(NodeWatcher::new(position, Arc::clone(&node), Arc::clone(&context)).run());
-        tasks.spawn(Prober::new(node, Arc::clone(&context)).run());
-    }
-    tokio::select! {
-        () = stop => {}
-        () = log_staleness(&context.view) => {}
-    }
+    let watched =
+        nodes.iter().enumerate().map(|(position, node)| watch(position, node, &context, supervisor));
+    let probed = nodes.iter().map(|node| probe(node, &context, supervisor));
+    let (reach, staleness) = (
+        supervisor.task("blocks of nodes", WhenDown::Degraded),
+        supervisor.task("check for a stale head", WhenDown::Degraded),
+    );
+    tokio::join!(
+        join_all(watched),
+        join_all(probed),
+        reach.run(|| update_reach(&nodes, &context.view)),
+        staleness.run(|| log_staleness(&context.view)),
+    );
+}
+
+/// Watches one node. It has no vote while its watcher does not run, because its head is not known then.
+async fn watch<W: Watched>(
+    position: usize,
+    node: &Arc<W>,
+    context: &Arc<WatchContext>,
+    supervisor: &Supervisor,
+) {
+    let task = supervisor.task(format!("watcher of node {}", node.name()), WhenDown::Degraded);
+    let start = || NodeWatcher::new(position, Arc::clone(node), Arc::clone(context)).run();
+    task.run_with(start, || context.view.set_counted(position, false)).await;
+}
+
+async fn probe<W: Watched>(node: &Arc<W>, context: &Arc<WatchContext>, supervisor: &Supervisor) {
+    let task = supervisor.task(format!("state probe of node {}", node.name()), WhenDown::Degraded);
+    task.run(|| Prober::new(Arc::clone(node), Arc::clone(context)).run()).await;
 }
 
 /// Records with each change of the chain which of its blocks each node has. A node that was the first on a new branch has had them
 /// since before they became canonical, and is not polled again at once.
-async fn update_reach<W: Watched>(nodes: Vec<Arc<W>>, view: Arc<NodesView>) {
+async fn update_reach<W: Watched>(nodes: &[Arc<W>], view: &NodesView) {
     let mut changes = view.changes();
+    // Changes while the task did not run are recorded, too.
+    changes.mark_changed();
     while changes.changed().await.is_ok() {
         for (position, node) in nodes.iter().enumerate() {
             view.reach(position).into_iter().for_each(|reach| node.record_head(reach));

@@ -250,14 +250,8 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
                 node.record_success(now);
                 AttemptOutcome::Behind
             }
-            Judgement::Wrong(reason) => {
-                tracing::warn!(
-                    node = node.name(),
-                    method = self.call.method,
-                    reason,
-                    "answer of a node is wrong; asking another node"
-                );
-                node.record_fault(Fault::Wrong, now);
+            Judgement::Wrong(failure) => {
+                node.record_wrong_answer(self.call, failure.to_string());
                 AttemptOutcome::Failed
             }
             Judgement::Unproven => AttemptOutcome::Failed,
@@ -278,7 +272,7 @@ impl<'a, 'j, A: Ask, F: ResultFinding> Driver<'a, 'j, A, F> {
             }
             ErrorMeaning::NotHere(missing) => {
                 node.record_success(now);
-                node.capabilities().record_missing(missing, self.call.method, self.call.needs.block);
+                node.capabilities().record_missing(missing, self.call.method, self.call.needs.state_block());
                 AttemptOutcome::Lacking
             }
             ErrorMeaning::Limit(limit) => {

@@ -99,8 +99,9 @@ pub(crate) fn quick() -> RpcCall {
         method: "eth_getBalance",
         params: Bytes::from_static(b"[]"),
         class: Class::Quick,
-        needs: Needs { block: Some(90), state: true, log_blocks: 0 },
+        needs: Needs { block: Some(90), state: true, log_blocks: 0, gas: 0 },
         may_hedge: true,
+        block_by_hash: None,
         account: AccountId::NONE,
     }
 }

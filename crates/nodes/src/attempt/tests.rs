@@ -85,7 +85,7 @@ impl Pool {
 fn judge(_node: usize, result: &Bytes) -> Judging<'static, Judgement> {
     Judging::Done(match &result[..] {
         b"null" => Judgement::Doubtful,
-        result if result == LIE.as_bytes() => Judgement::Wrong("it is a lie"),
+        result if result == LIE.as_bytes() => Judgement::Wrong(ProofFailure::Malformed),
         _ => Judgement::Believed,
     })
 }

@@ -1,7 +1,7 @@
 //! Numbers in error texts.
 
 /// Texts before the widest range.
-const BEFORE_LIMIT: [&str; 18] = [
+const BEFORE_LIMIT: [&str; 21] = [
     "exceeds limit of",
     "exceeds the limit of",
     "is bigger than range limit",
@@ -18,6 +18,9 @@ const BEFORE_LIMIT: [&str; 18] = [
     "maximum allowed is",
     "max is",
     "range limit",
+    "maximum of",
+    "greater than",
+    "narrow your filter",
     "maximum",
     "limit",
 ];
@@ -45,6 +48,14 @@ fn number(text: &str) -> Option<u64> {
     let number: u64 = digits.parse().ok()?;
     let thousands = text[end..].starts_with('k');
     number.checked_mul(if thousands { 1_000 } else { 1 })
+}
+
+/// Texts before the most gas that a node grants.
+const BEFORE_GAS_CAP: [&str; 3] = ["the cap (", "(cap: ", "exceeded cap of "];
+
+/// The most gas that a node grants to a call: `greater than the cap (16777216)`. The text is in lower case.
+pub(super) fn gas_cap(text: &str) -> Option<u64> {
+    BEFORE_GAS_CAP.iter().find_map(|words| number(text.split_once(words)?.1)).filter(|most| *most > 0)
 }
 
 /// The number in the last pair of parentheses: `gas required exceeds allowance (30000000)`.

@@ -83,6 +83,7 @@ pub(super) fn look_up(code: i64, text: &str, method: &str) -> PatternMeaning {
 #[rustfmt::skip]
 static ROWS: &[ErrorPattern] = &[
     // Reverts. Code 3 is geth's, reth's, Erigon's, anvil's and zkSync's; the others have only words.
+    evm(&["vm exception while processing transaction: invalid opcode"], PatternMeaning::Stopped(E::InvalidOpcode)), // hardhat, with code 3
     code(3, &[], PatternMeaning::Reverted),
     evm(&["execution reverted"], PatternMeaning::Reverted),                          // geth, Besu, Nethermind, hosted services
     evm(&["vm execution error", "reverted"], PatternMeaning::Reverted),              // Parity, Nethermind: data "Reverted 0x…"
@@ -102,9 +103,11 @@ static ROWS: &[ErrorPattern] = &[
     evm(&["gas required exceeds block gas limit"], PatternMeaning::Stopped(E::GasAllowance { most: None })), // Besu
     evm(&["cannot estimate gas, gas spent exceeded"], PatternMeaning::Stopped(E::GasAllowance { most: None })), // Nethermind
     evm(&["intrinsic gas too low"], PatternMeaning::Stopped(E::IntrinsicGas)),       // geth, reth, Erigon, anvil
-    evm(&["intrinsic gas too high"], PatternMeaning::Stopped(E::IntrinsicGas)),      // anvil: what the call has is too little
+    evm(&["intrinsic gas too high", "callgascost"], PatternMeaning::Stopped(E::IntrinsicGas)), // anvil: what the call has is too little
+    evm(&["intrinsic gas too high"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // reth: above its cap or the block gas limit
     evm(&["intrinsic gas exceeds gas limit"], PatternMeaning::Stopped(E::IntrinsicGas)), // Besu
     evm(&["intrinsic_gas_exceeds"], PatternMeaning::Stopped(E::IntrinsicGas)),       // Besu
+    evm(&["requires at least", "gas but got"], PatternMeaning::Stopped(E::IntrinsicGas)), // hardhat
     evm(&["gas limit below intrinsic gas"], PatternMeaning::Stopped(E::IntrinsicGas)), // Nethermind
     evm(&["floor data gas"], PatternMeaning::Stopped(E::IntrinsicGas)),              // geth, since Prague
     evm(&["not enough gas for transaction validation"], PatternMeaning::Stopped(E::OutOfGas)), // zkSync
@@ -114,12 +117,14 @@ static ROWS: &[ErrorPattern] = &[
     evm(&["less than the block's base fee"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)),
     evm(&["less than block's base fee"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)),
     evm(&["below the current base fee"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)), // Besu
+    evm(&["below current base fee"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)), // Besu
     evm(&["max fee per gas less than"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)), // zkSync
     evm(&["miner premium is negative"], PatternMeaning::Stopped(E::FeeCapBelowBaseFee)), // Nethermind
     evm(&["higher than max fee per gas"], PatternMeaning::Stopped(E::TipAboveFeeCap)), // geth
     evm(&["tip higher than fee cap"], PatternMeaning::Stopped(E::TipAboveFeeCap)),   // Erigon
     evm(&["max_priority_fee_per_gas", "greater than", "max_fee_per_gas"], PatternMeaning::Stopped(E::TipAboveFeeCap)), // anvil
     evm(&["priority fee", "greater than max fee"], PatternMeaning::Stopped(E::TipAboveFeeCap)), // reth, zkSync
+    evm(&["exceeds max fee per gas"], PatternMeaning::Stopped(E::TipAboveFeeCap)),   // Besu
     evm(&["max priority fee per gas cannot be greater"], PatternMeaning::Stopped(E::TipAboveFeeCap)), // Besu
     evm(&["insufficient funds"], PatternMeaning::Stopped(E::InsufficientFunds)),     // geth, reth, Erigon, anvil
     evm(&["insufficient balance"], PatternMeaning::Stopped(E::InsufficientFunds)),
@@ -136,6 +141,7 @@ static ROWS: &[ErrorPattern] = &[
     evm(&["nonce is too low"], PatternMeaning::Stopped(E::NonceTooLow)),
     evm(&["nonce is too high"], PatternMeaning::Stopped(E::NonceTooHigh)),
     evm(&["wrong transaction nonce"], PatternMeaning::Stopped(E::NonceTooLow)),      // Nethermind
+    evm(&["not an eoa"], PatternMeaning::Stopped(E::SenderNotEoa)),                  // reth
     evm(&["sender not an eoa"], PatternMeaning::Stopped(E::SenderNotEoa)),
     evm(&["sender has deployed code"], PatternMeaning::Stopped(E::SenderNotEoa)),    // Nethermind
     evm(&["not an externally owned account"], PatternMeaning::Stopped(E::SenderNotEoa)),
@@ -152,6 +158,8 @@ static ROWS: &[ErrorPattern] = &[
     evm(&["out-of-gas"], PatternMeaning::Stopped(E::OutOfGas)),
     evm(&["out_of_gas"], PatternMeaning::Stopped(E::OutOfGas)),
     evm(&["insufficient_gas"], PatternMeaning::Stopped(E::OutOfGas)),                // Besu
+    evm(&["ran out of gas"], PatternMeaning::Stopped(E::OutOfGas)),                  // hardhat
+    evm(&["out of memory"], PatternMeaning::Stopped(E::OutOfGas)),                   // reth
     evm(&["gas uint64 overflow"], PatternMeaning::Stopped(E::OutOfGas)),
     evm(&["invalid opcode"], PatternMeaning::Stopped(E::InvalidOpcode)),             // geth, reth
     evm(&["invalid_operation"], PatternMeaning::Stopped(E::InvalidOpcode)),          // Besu
@@ -178,13 +186,22 @@ static ROWS: &[ErrorPattern] = &[
     evm(&["execution timeout"], PatternMeaning::Stopped(E::Timeout)),                // hosted services
     evm(&["evm timeout"], PatternMeaning::Stopped(E::Timeout)),
     evm(&["call was cancelled due to timeout"], PatternMeaning::Stopped(E::Timeout)), // Nethermind
-    evm(&["exceeds block gas limit"], PatternMeaning::Stopped(E::GasAboveLimit)),
-    evm(&["exceeds the block's gas limit"], PatternMeaning::Stopped(E::GasAboveLimit)),
-    evm(&["caller gas limit exceeds"], PatternMeaning::Stopped(E::GasAboveLimit)),   // reth
-    evm(&["gas limit is too high"], PatternMeaning::Stopped(E::GasAboveLimit)),      // zkSync
-    evm(&["gas limit too high"], PatternMeaning::Stopped(E::GasAboveLimit)),
+    evm(&["exceeds block gas limit"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })),
+    evm(&["exceeds the block's gas limit"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })),
+    evm(&["caller gas limit exceeds"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })),   // reth
+    evm(&["gas limit is too high"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })),      // zkSync
+    evm(&["gas limit cap exceeded"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // Besu
+    evm(&["block gas limit exceeded"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // Nethermind
+    evm(&["txgaslimitcapexceeded"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // Nethermind
+    evm(&["transaction gas limit", "greater than the cap"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // hardhat
+    evm(&["gas limit is greater than the cap"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })), // reth's EVM
+    evm(&["gas limit too high"], PatternMeaning::Stopped(E::GasAboveLimit { most: None })),
 
     // Log queries: results first, because a text about results often advises a smaller range.
+    logs(&["beyond latest executed block"], PatternMeaning::NoBlock),                // Erigon: the range is ahead of what it has executed
+    logs(&["block range is in the future"], PatternMeaning::NoBlock),                // Nethermind
+    logs(&["> latest ("], PatternMeaning::NoBlock),                                  // Erigon: "begin (N) > latest (M)"
+    logs(&[") < begin ("], PatternMeaning::BadParams),                               // Erigon: "end (N) < begin (M)"
     logs(&["invalid block range"], PatternMeaning::BadParams),                       // geth: from above to
     logs(&["beyond current head"], PatternMeaning::NoBlock),                         // geth
     logs(&["query returned more than"], PatternMeaning::TooManyResults),             // Infura, zkSync, Nethermind's data
@@ -271,6 +288,9 @@ static ROWS: &[ErrorPattern] = &[
     any(&["free tier"], PatternMeaning::Unauthorised),
 
     // It does not have the method.
+    code(-32602, &["invalid block param"], PatternMeaning::NoMethod),                // Besu: estimates take no block hash
+    code(-32700, &["cannot wrap a \"object\""], PatternMeaning::NoMethod),           // Ganache: not with a block hash (EIP-1898)
+    code(-32602, &["8 byte hex string"], PatternMeaning::NoMethod),                  // hardhat: not with a block hash as text
     code(-32601, &[], PatternMeaning::NoMethod),
     any(&["does not exist/is not available"], PatternMeaning::NoMethod),             // geth
     any(&["method", "not found"], PatternMeaning::NoMethod),
@@ -289,6 +309,19 @@ static ROWS: &[ErrorPattern] = &[
     code(-32004, &[], PatternMeaning::NoMethod),
 
     // The state is gone, or was never there.
+    any(&["has not been executed yet"], PatternMeaning::NoBlock),                    // reth: newer than what it has executed
+    any(&["pending", "is not available"], PatternMeaning::Syncing),                  // geth without a miner
+    any(&["missingtrienode"], PatternMeaning::NoState),                              // Nethermind: the exception is in the data
+    any(&["state history", "indexed"], PatternMeaning::NoState),                     // geth
+    any(&["state histories are not available"], PatternMeaning::NoState),            // geth
+    any(&["history has been pruned"], PatternMeaning::NoState),                      // Erigon, hosted BSC
+    any(&["history has expired"], PatternMeaning::NoState),                          // reth
+    any(&["no state found"], PatternMeaning::NoState),                               // reth
+    any(&["insufficient changesets"], PatternMeaning::NoState),                      // reth: proofs
+    any(&["change set for", "does not exist"], PatternMeaning::NoState),             // reth
+    any(&["neither stored nor reproducible"], PatternMeaning::NoState),              // Nethermind: receipts
+    any(&["receipt not available for"], PatternMeaning::NoState),                    // Nethermind: receipts
+    any(&["receipts length mismatch"], PatternMeaning::NoState),                     // geth: receipts
     any(&["missing trie node"], PatternMeaning::NoState),                            // geth, Erigon, BSC
     any(&["historical state", "not available"], PatternMeaning::NoState),            // geth with path scheme, anvil's origin
     any(&["historical state"], PatternMeaning::NoState),
@@ -324,6 +357,10 @@ static ROWS: &[ErrorPattern] = &[
     any(&["failed to get account"], PatternMeaning::NoState),                        // anvil, when its origin has lost it
 
     // It is not there yet.
+    any(&["still initializing"], PatternMeaning::Syncing),                           // Erigon
+    any(&["indexing is not yet complete"], PatternMeaning::Syncing),                 // Erigon
+    any(&["not yet in sync"], PatternMeaning::Syncing),                              // Besu: the transaction pool
+    any(&["incorrect head block"], PatternMeaning::Syncing),                         // Nethermind without a head
     any(&["still syncing"], PatternMeaning::Syncing),
     any(&["node is syncing"], PatternMeaning::Syncing),
     any(&["is not synced"], PatternMeaning::Syncing),
@@ -337,6 +374,12 @@ static ROWS: &[ErrorPattern] = &[
     any(&["not ready"], PatternMeaning::Syncing),
 
     // It does not have the block.
+    any(&["could not find the", "in cache or db"], PatternMeaning::NoBlock),         // Erigon
+    any(&["is in the future"], PatternMeaning::NoBlock),                             // Erigon: proofs
+    any(&["block body is missing"], PatternMeaning::NoBlock),                        // geth
+    any(&["invalid block tag", "latest block number"], PatternMeaning::NoBlock),     // hardhat
+    any(&["blockhash", "cannot be found"], PatternMeaning::NoBlock),                 // hardhat
+    any(&["resource not found"], PatternMeaning::NoBlock),                           // anvil: an unknown block hash
     any(&["header not found"], PatternMeaning::NoBlock),                             // geth, reth
     any(&["header for hash not found"], PatternMeaning::NoBlock),                    // geth
     any(&["hash", "not currently canonical"], PatternMeaning::NoBlock),              // geth
@@ -382,6 +425,7 @@ static ROWS: &[ErrorPattern] = &[
     any(&["invalid params"], PatternMeaning::BadParams),
     any(&["invalid block range"], PatternMeaning::BadParams),
     any(&["cannot unmarshal"], PatternMeaning::BadParams),
+    evm(&["processing could not be completed"], PatternMeaning::Stopped(E::Failed)), // Besu
     evm(&["vm execution error"], PatternMeaning::Stopped(E::Failed)),                // Parity, Nethermind
     evm(&["evm error"], PatternMeaning::Stopped(E::Failed)),                         // anvil
     code(-32015, &[], PatternMeaning::Stopped(E::Failed)),                           // Parity, Nethermind

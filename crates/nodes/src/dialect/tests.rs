@@ -131,7 +131,7 @@ fn executions() -> Vec<Row> {
         (-32000, "sender not an eoa: address 0x01, len(code): 23", "", CALL, stopped(E::SenderNotEoa)),
         (-32000, "execution aborted (timeout = 5s)", "", CALL, stopped(E::Timeout)),
         (-32000, "EVM timeout", "", CALL, stopped(E::Timeout)),
-        (-32003, "caller gas limit exceeds block gas limit", "", CALL, stopped(E::GasAboveLimit)),
+        (-32003, "caller gas limit exceeds block gas limit", "", CALL, stopped(E::GasAboveLimit { most: None })),
         (-32603, "EVM error: PrecompileError", "", CALL, stopped(E::Failed)),
         (-32015, "VM execution error.", r#""Internal""#, CALL, stopped(E::Failed)),
     ]
@@ -268,9 +268,70 @@ fn unwell() -> Vec<Row> {
     ]
 }
 
+/// What geth, Erigon, Nethermind, Besu, reth, Hardhat and Ganache answer to what they cannot do, from their sources and threads.
+#[rustfmt::skip]
+fn by_make() -> Vec<Row> {
+    vec![
+        (-32000, "intrinsic gas too high", "", CALL, stopped(E::GasAboveLimit { most: None })),
+        (-32005, "Transaction gas limit cap exceeded", "", CALL, stopped(E::GasAboveLimit { most: None })),
+        (-32000, "Block gas limit exceeded", "", CALL, stopped(E::GasAboveLimit { most: None })),
+        (-32000, "TxGasLimitCapExceeded: Gas limit 18446744073709551615 exceeded cap of 4294967295", "", CALL, stopped(E::GasAboveLimit { most: Some(4_294_967_295) })),
+        (-32009, "Gas price below current base fee", "", CALL, stopped(E::FeeCapBelowBaseFee)),
+        (-32000, "Max priority fee per gas exceeds max fee per gas", "", CALL, stopped(E::TipAboveFeeCap)),
+        (-32003, "sender is not an EOA", "", CALL, stopped(E::SenderNotEoa)),
+        (-32003, "out of memory: memory limit exceeded during memory expansion", "", CALL, stopped(E::OutOfGas)),
+        (-32000, "Transaction processing could not be completed due to an exception", "", ESTIMATE, stopped(E::Failed)),
+        (-32602, "Invalid block param (block not found)", "", ESTIMATE, NoMethod),
+        (-32000, "requested block range [4096, 8192] is beyond latest executed block 4000 (node is still syncing)", "", LOGS, NoBlock),
+        (-32602, "requested block range is in the future", "", LOGS, NoBlock),
+        (-32602, "Block range 50000 exceeds the maximum of 10000 blocks per logs request. Use a narrower fromBlock/toBlock range or increase Receipt.MaxBlockDepth.", "", LOGS, wide(10_000)),
+        (-32602, "query block range exceeds server limit, narrow your filter: 1000", "", LOGS, wide(1_000)),
+        (-32602, "block range greater than 100 max", "", LOGS, wide(100)),
+        (-32602, "query returns too many logs, narrow your filter: 20000", "", LOGS, MANY),
+        (-32005, "Too many logs requested. Max logs per response is 20000.", "", LOGS, MANY),
+        (-32603, "state at block #6 is not available, block has not been executed yet (latest executed: #5)", "", STORAGE, NoBlock),
+        (-32603, "state at block #5 is pruned", "", STORAGE, NoState),
+        (-32603, "block #5 is not available, history has expired (earliest available: #9)", "", RECEIPTS, NoState),
+        (-32603, "no state found for block 0xab", "", STORAGE, NoState),
+        (-32603, "insufficient changesets to revert to block #5. Available changeset range: 8..=9", "", "eth_getProof", NoState),
+        (-32603, "account change set for address 0x01 at block #5 does not exist", "", STORAGE, NoState),
+        (-32000, "history has been pruned for this block", "", STORAGE, NoState),
+        (-32701, "History has been pruned for this block", "", LOGS, NoState),
+        (-32603, "Internal error", r#""Nethermind.Trie.MissingTrieNodeException: Node A: P:2 is missing from the DB""#, STORAGE, NoState),
+        (-32602, "Receipts for block 5 (0xab) are neither stored nor reproducible from state history.", "", RECEIPTS, NoState),
+        (-32000, "state history is not fully indexed, requested: 5, indexed: 3", "", STORAGE, NoState),
+        (-32000, "state history hasn't been indexed yet", "", STORAGE, NoState),
+        (-32000, "state histories are not available", "", STORAGE, NoState),
+        (-32000, "receipts length mismatch: 3 vs 0", "", RECEIPTS, NoState),
+        (-32000, "header found, but block body is missing", "", RECEIPTS, NoBlock),
+        (-32000, "could not find the header hash 0x01 in cache or db", "", ESTIMATE, NoBlock),
+        (-32000, "block number is in the future latest=5 requested=6", "", "eth_getProof", NoBlock),
+        (-32000, "pending state is not available", "", CALL, Syncing),
+        (-32000, "pending block is not available", "", CALL, Syncing),
+        (-32000, "node is still initializing", "", LOGS, Syncing),
+        (-32000, "block 5 exists but transaction indexing is not yet complete, please try again later", "", LOGS, Syncing),
+        (-32002, "Transaction pool not enabled. (Either txpool explicitly disabled, or node not yet in sync).", "", "eth_getTransactionCount", Syncing),
+        (-32603, "Incorrect head block", "", STORAGE, Syncing),
+        (-32000, "begin (9) > latest (5)", "", LOGS, NoBlock),
+        (-32000, "end (5) < begin (9)", "", LOGS, BadParams),
+        (-32000, "transaction gas limit (600000000) is greater than the cap (16777216)", r#"{"message":"transaction gas limit (600000000) is greater than the cap (16777216)"}"#, CALL, stopped(E::GasAboveLimit { most: Some(16_777_216) })),
+        (-32000, "transaction gas limit too high (cap: 16777216, tx: 50000000)", "", CALL, stopped(E::GasAboveLimit { most: Some(16_777_216) })),
+        (-32000, "Transaction requires at least 21000 gas but got 16", "", CALL, stopped(E::IntrinsicGas)),
+        (3, "VM Exception while processing transaction: invalid opcode", r#""0x""#, CALL, stopped(E::InvalidOpcode)),
+        (-32000, "Transaction ran out of gas", r#"{"message":"Transaction ran out of gas","data":"0x"}"#, CALL, stopped(E::OutOfGas)),
+        (-32700, "Cannot wrap a \"object\" as a json-rpc type", "", STORAGE, NoMethod),
+        (-32700, "header not found", "", STORAGE, NoBlock),
+        (-32700, "The method eth_getBlockReceipts does not exist/is not available", "", RECEIPTS, NoMethod),
+        (-32004, "Method eth_getBlockReceipts is not supported", "", RECEIPTS, NoMethod),
+        (-32000, "Received invalid block tag 65535. Latest block number is 7", "", STORAGE, NoBlock),
+        (-32602, "blockHash cannot be found", "", LOGS, NoBlock),
+        (-32001, "Resource not found", "", STORAGE, NoBlock),
+    ]
+}
+
 #[test]
 fn every_dialect_is_understood() {
-    let rows = [reverts(), executions(), ranges(), lacking(), unwell()].concat();
+    let rows = [reverts(), executions(), ranges(), lacking(), unwell(), by_make()].concat();
     assert!(rows.len() >= 120);
     let mut wrong = Vec::new();
     for (code, message, data, method, expected) in &rows {

@@ -45,6 +45,8 @@ pub(super) struct HealthState {
     faults: u8,
     /// Whether the last call failed. Polls do not change it.
     pub(super) has_failed_call: bool,
+    /// Whether a call or a poll has failed since the last good one. Calls that were given up do not count.
+    pub(super) has_fault: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
     /// How often the back-off has doubled.
@@ -80,19 +82,24 @@ impl HealthState {
             // An exclusion lasts, whatever the node says meanwhile.
             Observation::Good if is_excluded => Self { is_probed: false, has_failed_call: false, ..self },
             Observation::PollGood if is_excluded => Self { is_probed: false, ..self },
-            Observation::Good => Self { has_failed_call: false, ..self }.after_good(now, chance),
+            Observation::Good => {
+                Self { has_failed_call: false, has_fault: false, ..self }.after_good(now, chance)
+            }
             Observation::PollGood if self.has_failed_call => self,
-            Observation::PollGood => self.after_good(now, chance),
+            Observation::PollGood => Self { has_fault: false, ..self }.after_good(now, chance),
             Observation::Bad(Fault::RateLimited) | Observation::PollBad(Fault::RateLimited) => {
                 let rate_limited_until = self.rate_limited_until.max(Some(now + RATE_LIMITED));
                 Self { is_probed: false, rate_limited_until, ..self }
             }
-            Observation::Bad(Fault::Wrong) => after_failed_call.after_wrong_answer(now),
-            Observation::Bad(_) | Observation::Silent => {
-                after_failed_call.after_bad(observation, now, chance)
+            Observation::Bad(Fault::Wrong) => {
+                Self { has_fault: true, ..after_failed_call }.after_wrong_answer(now)
             }
-            Observation::PollBad(Fault::Wrong) => self.after_wrong_answer(now),
-            Observation::PollBad(_) => self.after_bad(observation, now, chance),
+            Observation::Bad(_) => {
+                Self { has_fault: true, ..after_failed_call }.after_bad(observation, now, chance)
+            }
+            Observation::Silent => after_failed_call.after_bad(observation, now, chance),
+            Observation::PollBad(Fault::Wrong) => Self { has_fault: true, ..self }.after_wrong_answer(now),
+            Observation::PollBad(_) => Self { has_fault: true, ..self }.after_bad(observation, now, chance),
         }
     }
 

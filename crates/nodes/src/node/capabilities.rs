@@ -3,16 +3,24 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::NodeState;
-use crate::call::BlockId;
+use super::history::{HistoryKind, HistoryReach, HistoryReaches, ShownHistory};
+use crate::call::{BlockId, RpcCall};
 use crate::exclusion::ExclusionReason;
+use crate::view::WINDOW_BLOCKS;
 
 /// A node may lack the state of one of its newest blocks because the block was reorganised away, or because it is late with it.
 /// That says nothing about older states. Live networks have reorganised as many blocks.
 const NEW_BLOCKS: u64 = 8;
+/// Nodes that prune keep the states of at least so many blocks.
+const STATES_KEPT: u64 = 128;
 /// The most methods that are remembered as missing. There are not many more in the method table.
 const MISSING_METHODS_MAX: usize = 64;
+
+/// The most gas of a transaction since Osaka. Every node grants that much to a call.
+const TRANSACTION_GAS_MAX: u64 = 1 << 24;
 
 /// The method that proves state. A node may have the state of an old block and be unable to prove it, because its tries are newer.
 pub(crate) const STATE_PROOF_METHOD: &str = "eth_getProof";
@@ -53,6 +61,10 @@ impl Capabilities<'_> {
     /// Lets the node be asked, because it is of this chain.
     pub(crate) fn admit(&self) {
         let state = &mut self.0.lock().capabilities;
+        // Before it was excluded, it may have been another node.
+        if state.membership == Membership::Excluded {
+            state.forget_history();
+        }
         (state.membership, state.exclusion) = (Membership::Member, None);
     }
 
@@ -81,7 +93,59 @@ impl Capabilities<'_> {
     }
 
     pub(crate) fn set_lowest_state(&self, block: u64) {
-        self.0.lock().capabilities.lowest_state = block;
+        self.0.lock().capabilities.set_lowest_state(block);
+    }
+
+    /// The lowest block whose state it was shown to have. `None` before that was found out.
+    pub fn lowest_state(&self) -> Option<u64> {
+        let state = &self.0.lock().capabilities;
+        state.is_state_shown.then_some(state.lowest_state)
+    }
+
+    /// Whether it can know the state of a block: the block is new, or its prober has found out which states it has.
+    pub(crate) fn can_know_state(&self, block: u64) -> bool {
+        let state = &self.0.lock().capabilities;
+        let is_recent = state.head_number().is_some_and(|head| block.saturating_add(STATES_KEPT) > head);
+        is_recent || state.is_state_shown
+    }
+
+    /// Whether it can know what is in a block. `None` before its prober has found that out, unless the block is new. Where the
+    /// prober found nothing to ask for, nothing speaks against it.
+    pub(crate) fn can_know(&self, kind: HistoryKind, block: u64) -> Option<bool> {
+        let state = &self.0.lock().capabilities;
+        let is_recent =
+            || state.head_number().is_some_and(|head| block.saturating_add(WINDOW_BLOCKS as u64) > head);
+        match state.history(kind) {
+            HistoryReach::Whole => Some(true),
+            HistoryReach::From(lowest) => Some(lowest <= block),
+            HistoryReach::Unknown => (state.history.is_some() || is_recent()).then_some(true),
+        }
+    }
+
+    /// Down to which block it was shown to have this.
+    pub fn history(&self, kind: HistoryKind) -> HistoryReach {
+        self.0.lock().capabilities.history(kind)
+    }
+
+    /// Whether its prober has found out what it has of old blocks.
+    pub(crate) fn is_history_known(&self) -> bool {
+        self.0.lock().capabilities.history.is_some()
+    }
+
+    pub(crate) fn set_history(&self, reaches: HistoryReaches, head: u64) {
+        self.0.lock().capabilities.history = Some(ShownHistory::new(reaches, head, Instant::now()));
+    }
+
+    /// Forgets what it was shown to have of old blocks, because another node may answer at its url now.
+    pub(crate) fn forget_history(&self) {
+        self.0.lock().capabilities.forget_history();
+    }
+
+    /// Records that the node did not find what is in a block.
+    pub(crate) fn record_lacking_history(&self, kind: HistoryKind, block: u64) {
+        if let Some(history) = &mut self.0.lock().capabilities.history {
+            history.record_lacking(kind, block);
+        }
     }
 
     /// The lowest block whose state it has, in the form in which this method needs it.
@@ -99,6 +163,59 @@ impl Capabilities<'_> {
         self.0.lock().capabilities.narrow_log_range(blocks);
     }
 
+    /// Whether it is known to lack the state that a call needs.
+    pub fn lacks_state_of(&self, call: &RpcCall) -> bool {
+        call.needs.state_block().is_some_and(|block| self.lowest_state_for(call.method) > block)
+    }
+
+    /// The most gas that it grants to a call, if it has refused more.
+    pub fn gas_cap(&self) -> Option<u64> {
+        self.0.lock().capabilities.gas_cap
+    }
+
+    /// Records that it has refused a call with so much gas. `most` is what it grants, if it has said so; otherwise the most that
+    /// a transaction may have since Osaka is tried next, then half of what was refused.
+    pub(crate) fn record_gas_refused(&self, gas: u64, most: Option<u64>) -> u64 {
+        let guess = if gas > TRANSACTION_GAS_MAX { TRANSACTION_GAS_MAX } else { gas / 2 };
+        let cap = most.filter(|most| *most < gas).unwrap_or(guess);
+        let known = &mut self.0.lock().capabilities.gas_cap;
+        *known.insert(known.map_or(cap, |known| known.min(cap)))
+    }
+
+    /// Whether it takes the number of a block in this method, but not its hash.
+    pub(crate) fn needs_number(&self, method: &str) -> bool {
+        self.0.lock().capabilities.methods_by_number.contains(&method)
+    }
+
+    /// Records that it takes the number of a block in this method, but not its hash. Returns whether that is new.
+    pub(crate) fn set_needs_number(&self, method: &'static str) -> bool {
+        let methods = &mut self.0.lock().capabilities.methods_by_number;
+        let is_new = !methods.contains(&method) && methods.len() < MISSING_METHODS_MAX;
+        if is_new {
+            methods.push(method);
+        }
+        is_new
+    }
+
+    /// The methods in which it takes the number of a block, but not its hash.
+    pub fn methods_by_number(&self) -> Vec<&'static str> {
+        self.0.lock().capabilities.methods_by_number.clone()
+    }
+
+    /// The methods that it has said it does not have.
+    pub fn missing_methods(&self) -> Vec<&'static str> {
+        self.0.lock().capabilities.missing_methods.clone()
+    }
+
+    /// What the node says it is, with its version.
+    pub fn client_version(&self) -> Option<Arc<str>> {
+        self.0.lock().capabilities.client_version.clone()
+    }
+
+    pub(crate) fn set_client_version(&self, version: &str) {
+        self.0.lock().capabilities.client_version = Some(version.into());
+    }
+
     pub(crate) fn lacks(&self, method: &str) -> bool {
         self.0.lock().capabilities.missing_methods.contains(&method)
     }
@@ -108,7 +225,7 @@ impl Capabilities<'_> {
         self.0.lock().capabilities.forget_refusals();
     }
 
-    /// Learns from the refusal of a call that needed `block`.
+    /// Learns from the refusal of a call that needed the state of `block`.
     pub(crate) fn record_missing(
         &self,
         missing: MissingCapability,
@@ -127,6 +244,7 @@ pub(super) struct CallCapabilities {
     pub(super) head_number: Option<u64>,
     pub(super) lowest_state: u64,
     pub(super) log_range_max: u64,
+    pub(super) gas_max: u64,
 }
 
 #[derive(Debug, Default)]
@@ -135,11 +253,17 @@ pub(super) struct CapabilityState {
     exclusion: Option<Arc<ExclusionReason>>,
     head: Option<BlockId>,
     lowest_state: u64,
+    /// Whether that was found out by its prober. Until then it may be 0 although the node has dropped old states.
+    is_state_shown: bool,
+    history: Option<ShownHistory>,
     /// The lowest block whose state it may be able to prove.
     lowest_proof: u64,
     /// The widest range of blocks that it searches for logs; `None` if it has refused none.
     log_range_max: Option<u64>,
     missing_methods: Vec<&'static str>,
+    methods_by_number: Vec<&'static str>,
+    gas_cap: Option<u64>,
+    client_version: Option<Arc<str>>,
 }
 
 impl CapabilityState {
@@ -151,6 +275,7 @@ impl CapabilityState {
             head_number: self.head_number(),
             lowest_state: self.lowest_state_for(method),
             log_range_max: self.log_range_max.unwrap_or(u64::MAX),
+            gas_max: self.gas_cap.unwrap_or(u64::MAX),
         }
     }
 
@@ -165,6 +290,24 @@ impl CapabilityState {
         }
     }
 
+    fn set_lowest_state(&mut self, block: u64) {
+        (self.lowest_state, self.is_state_shown) = (block, true);
+    }
+
+    fn forget_history(&mut self) {
+        (self.history, self.is_state_shown) = (None, false);
+    }
+
+    fn history(&self, kind: HistoryKind) -> HistoryReach {
+        let head = self.head_number().unwrap_or(0);
+        self.history.map_or(HistoryReach::Unknown, |history| history.reach(kind, head, Instant::now()))
+    }
+
+    /// Whether it is known to lack logs of a block.
+    pub(super) fn lacks_logs(&self, block: u64) -> bool {
+        matches!(self.history(HistoryKind::Logs), HistoryReach::From(lowest) if lowest > block)
+    }
+
     fn narrow_log_range(&mut self, blocks: u64) {
         let narrowest = self.log_range_max.map_or(blocks, |known| known.min(blocks));
         self.log_range_max = Some(narrowest.max(1));
@@ -172,6 +315,8 @@ impl CapabilityState {
 
     fn forget_refusals(&mut self) {
         self.missing_methods.clear();
+        self.methods_by_number.clear();
+        self.gas_cap = None;
         self.lowest_proof = 0;
         self.log_range_max = None;
     }

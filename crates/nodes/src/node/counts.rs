@@ -34,6 +34,8 @@ pub struct NodeCounts {
     /// Hedges that brought the answer.
     pub hedges_won: AtomicU64,
     faults: [AtomicU64; KINDS.len()],
+    /// Times that it contradicted what it had said before, or turned out to be of another chain.
+    retractions: AtomicU64,
 }
 
 impl NodeCounts {
@@ -46,6 +48,15 @@ impl NodeCounts {
         self.faults[position(Fault::Wrong)].load(Relaxed)
     }
 
+    pub(crate) fn count_retraction(&self) {
+        self.retractions.fetch_add(1, Relaxed);
+    }
+
+    /// Each of these makes it necessary to ask again for what the node has said.
+    pub(crate) fn mistakes(&self) -> u64 {
+        self.wrong_answers() + self.retractions.load(Relaxed)
+    }
+
     /// Each kind of fault, and how often it was seen.
     pub fn faults(&self) -> impl Iterator<Item = (&'static str, u64)> {
         KINDS.into_iter().zip(self.faults.iter().map(|count| count.load(Relaxed)))
@@ -54,7 +65,7 @@ impl NodeCounts {
 
 fn position(fault: Fault) -> usize {
     match fault {
-        Fault::Connect => 0,
+        Fault::Connect | Fault::ConnectTimeout => 0,
         Fault::Tls(_) => 1,
         Fault::Closed => 2,
         Fault::Timeout => 3,

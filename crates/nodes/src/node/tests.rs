@@ -125,6 +125,24 @@ async fn missing_capabilities_are_learned() {
     assert_eq!(capabilities.head_number(), Some(100));
 }
 
+/// Another node may be back at the same url. What it said about old states counted as if the one before had said it.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_node_was_shown_to_have_is_forgotten() {
+    let node = node(Script::hangs());
+    let capabilities = node.capabilities();
+    capabilities.set_head(BlockId { number: 1_000, hash: B256::ZERO });
+    let can_know =
+        |block| (capabilities.can_know_state(block), capabilities.can_know(HistoryKind::Logs, block));
+    assert_eq!((can_know(7), can_know(990)), ((false, None), (true, Some(true))));
+    let mut reaches = HistoryReaches::default();
+    reaches.set(HistoryKind::Logs, HistoryReach::From(100));
+    capabilities.set_history(reaches, 1_000);
+    capabilities.set_lowest_state(0);
+    assert_eq!((can_know(7), can_know(100)), ((true, Some(false)), (true, Some(true))));
+    capabilities.forget_history();
+    assert_eq!((can_know(7), capabilities.lowest_state()), ((false, None), None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_debug_output_is_only_the_name() {
     assert_eq!(format!("{:?}", node(Script::hangs())), r#"Node { name: "node-a:8545", .. }"#);

@@ -26,8 +26,9 @@ use crate::attempt::{ErrorMeaning, NodeReply};
 use crate::budget::REFUSED_PAUSE;
 use crate::call::{Fault, ReplyFuture, RpcCall, RpcReply};
 use crate::health::Availability;
-use crate::node::{Membership, MissingCapability};
+use crate::node::{HistoryKind, Membership, MissingCapability};
 use crate::pick::{Candidate, pick};
+use crate::proof_failure::ProofFailure;
 
 /// How often a node that fails is asked, because a failure may be temporary.
 const ATTEMPTS_MAX: u32 = 2;
@@ -153,13 +154,7 @@ impl Pool {
     /// Blames a node that a quorum of the configured nodes has contradicted.
     pub fn blame_contradicted(&self, node: usize, call: &RpcCall) {
         let Some(node) = self.nodes.get(node) else { return };
-        tracing::warn!(
-            node = node.name(),
-            method = call.method,
-            reason = "contradicted by a quorum",
-            "answer of a node is wrong; excluding it for minutes"
-        );
-        node.record_fault(Fault::Wrong, Instant::now());
+        node.record_wrong_answer(call, "a quorum of the nodes, or a proof, says otherwise");
     }
 }
 
@@ -207,15 +202,8 @@ impl QuorumCall<'_> {
     }
 
     /// Records that the answer of a node cannot be one to this call.
-    pub fn record_refused(&self, node: usize, reason: &'static str) {
-        let node = &self.pool.nodes[node];
-        tracing::warn!(
-            node = node.name(),
-            method = self.call.method,
-            reason,
-            "answer of a node is wrong; excluding it for minutes"
-        );
-        node.record_fault(Fault::Wrong, Instant::now());
+    pub fn record_refused(&self, node: usize, reason: ProofFailure) {
+        self.pool.nodes[node].record_wrong_answer(self.call, reason.to_string());
     }
 
     /// Records that a node lacks something that exists. It is asked again a little later.
@@ -288,7 +276,8 @@ impl QuorumCall<'_> {
                 }
                 NodeProgress::UnderWay { .. } | NodeProgress::Over => false,
             };
-            Candidate { excluded: candidate.excluded || !may_be_asked, ..candidate }
+            let can_know = self.can_know(node);
+            Candidate { excluded: candidate.excluded || !may_be_asked || !can_know, ..candidate }
         };
         let candidates: Vec<_> = self.pool.nodes.iter().enumerate().map(candidate).collect();
         pick(&candidates, self.call.needs, worst, self.pool.rules.rng.next_u64())
@@ -325,18 +314,37 @@ impl QuorumCall<'_> {
             NodeProgress::Again { at, failed: false, .. } if at > now => is_early.then_some(at),
             // It would have been asked now if it could answer.
             NodeProgress::Again { .. } | NodeProgress::NotAsked => {
-                (is_early && self.is_behind(node)).then_some(now + LATE_CHECKED_EVERY)
+                let may_know_soon = is_early && self.is_behind(node) || self.may_be_shown(node);
+                may_know_soon.then_some(now + LATE_CHECKED_EVERY)
             }
             NodeProgress::UnderWay { .. } | NodeProgress::Over => None,
         };
         self.pool.nodes.iter().enumerate().filter_map(at).min()
     }
 
+    /// Whether a node is known to have the state or the logs that the call needs, or to lack them. One that has dropped what is old
+    /// may return zero for it, or no logs.
+    fn can_know(&self, node: &PoolNode) -> bool {
+        let (needs, capabilities) = (self.call.needs, node.capabilities());
+        let is_found_out = |from| capabilities.can_know(HistoryKind::Logs, from).is_some();
+        needs.state_block().is_none_or(|block| capabilities.can_know_state(block))
+            && needs.logs_from().is_none_or(is_found_out)
+    }
+
+    /// Whether a node may be asked once its prober has found out what it has of old blocks.
+    fn may_be_shown(&self, node: &PoolNode) -> bool {
+        !self.can_know(node) && node.answers_watcher() && self.is_member_with_method(node)
+    }
+
     /// Whether a node could answer if it had the block.
     fn is_behind(&self, node: &PoolNode) -> bool {
+        let head = node.capabilities().head_number();
+        self.call.needs.block.is_some_and(|block| head < Some(block)) && self.is_member_with_method(node)
+    }
+
+    fn is_member_with_method(&self, node: &PoolNode) -> bool {
         let capabilities = node.capabilities();
-        let is_behind = self.call.needs.block.is_some_and(|block| capabilities.head_number() < Some(block));
-        is_behind && capabilities.membership() == Membership::Member && !capabilities.lacks(self.call.method)
+        capabilities.membership() == Membership::Member && !capabilities.lacks(self.call.method)
     }
 
     async fn reply_before(&mut self, wake_at: Instant) -> Option<(usize, Result<RpcReply, Fault>)> {
@@ -415,7 +423,11 @@ impl QuorumCall<'_> {
                 ErrorMeaning::Limit(limit) => return Some(NodeReply::Limit(limit)),
                 ErrorMeaning::NotHere(missing) => {
                     node.record_success(Instant::now());
-                    node.capabilities().record_missing(missing, self.call.method, self.call.needs.block);
+                    node.capabilities().record_missing(
+                        missing,
+                        self.call.method,
+                        self.call.needs.state_block(),
+                    );
                     if missing == MissingCapability::Block {
                         pool.view.request_polls();
                         self.ask_again(number, attempts, false, LATE_CHECKED_EVERY);

@@ -8,18 +8,21 @@ use bytes::Bytes;
 use resources::AccountId;
 use tokio::time::Instant;
 
-use super::Pool;
+use super::{Absence, AbsenceReplies, Pool};
 use crate::ChainFamily;
 use crate::attempt::CallFailure;
-use crate::call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
+use crate::call::{BlockId, Class, Needs, RpcCall, RpcReply};
+use crate::given_by::Standing;
+use crate::node::HistoryKind;
 use crate::view::CanonicalChain;
 use crate::watch::read_block;
 
-/// How long other nodes have to report a block once a quorum of the nodes has reported that there is none.
+/// How long other nodes have to report a block once enough of them have reported that there is none.
 const NULL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Pool {
-    /// Asks which block has a number below the window. It is added to the chain only if a quorum of the nodes reports it.
+    /// Asks which block has a number below the window, for the first time or again. It is added to the chain only if a quorum of
+    /// the nodes reports it. Who reports another one than before has said something wrong then or now.
     pub async fn learn_number(
         &self,
         account: AccountId,
@@ -27,58 +30,68 @@ impl Pool {
         number: u64,
         deadline: Instant,
     ) -> Result<(), CallFailure> {
-        let found = self.agree_on_number(account, number, deadline).await?;
-        found.into_iter().for_each(|block| canonical.add_deep_block(block));
-        Ok(())
-    }
-
-    /// Asks again which block has a number below the window, because no node has the known one: a quorum may have reported a wrong
-    /// one.
-    pub async fn learn_number_again(
-        &self,
-        account: AccountId,
-        canonical: &CanonicalChain,
-        number: u64,
-        deadline: Instant,
-    ) -> Result<(), CallFailure> {
-        let found = self.agree_on_number(account, number, deadline).await?;
-        found.into_iter().for_each(|block| canonical.correct_deep_block(block));
-        Ok(())
-    }
-
-    async fn agree_on_number(
-        &self,
-        account: AccountId,
-        number: u64,
-        deadline: Instant,
-    ) -> Result<Option<BlockId>, CallFailure> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
-        self.agree(lookup(account, "eth_getBlockByNumber", params), None, Some(number), deadline).await
+        let call = lookup(account, "eth_getBlockByNumber", params);
+        let known = canonical.by_number(number).zip(canonical.given_by(number));
+        let mut asked = self.before_asking();
+        let mut tally = Tally::new(self.view.quorum());
+        let agreed = self.agree(call, None, Some(number), deadline, &mut tally).await;
+        if let Some((known, given_by)) = known {
+            self.record_retractions(&mut asked, given_by, tally.dissenters(Some(known)).copied());
+        }
+        if let BlockSearch::Found(block) = agreed? {
+            if known.is_some_and(|(known, _)| known != block) {
+                self.record_correction(&mut asked);
+            }
+            let supporters = tally.supporters(Some(block)).iter().copied();
+            canonical.add_reported_block(block, asked.given_by(supporters));
+        }
+        Ok(())
     }
 
-    /// Asks for the block of a hash. It is added to the chain only if it is canonical.
+    /// Whether a node names another block of a number than it has reported before. Then it is asked again which one it is.
+    pub fn note_claim(&self, canonical: &CanonicalChain, node: usize, claimed: BlockId) {
+        let known = canonical.by_number(claimed.number).filter(|known| *known != claimed);
+        if let Some(given_by) = known.and_then(|_| canonical.given_by(claimed.number)) {
+            self.record_retractions(&mut self.before_asking(), given_by, [node]);
+        }
+    }
+
+    /// Asks for the block of a hash. It is added to the chain only if it is canonical. Returns how sure it is that there is no such
+    /// block, or `None` if there is one.
     pub async fn learn_hash(
         &self,
         account: AccountId,
         canonical: &CanonicalChain,
         hash: B256,
         deadline: Instant,
-    ) -> Result<(), CallFailure> {
-        let Some(block) = self.with_hash(account, hash, deadline).await? else { return Ok(()) };
-        if !canonical.knows_number(block.number) {
-            self.learn_number(account, canonical, block.number, deadline).await?;
+    ) -> Result<Option<Absence>, CallFailure> {
+        let search = match canonical.by_hash(&hash) {
+            Some(known) => BlockSearch::Found(known),
+            None => self.with_hash(account, hash, deadline).await?,
+        };
+        let number = match search {
+            BlockSearch::Found(block) => block.number,
+            BlockSearch::Absent(absence) => return Ok(Some(absence)),
+        };
+        let stands = |given_by| self.standing(given_by) == Standing::Good;
+        if !canonical.knows_number(number) || !canonical.given_by(number).is_none_or(stands) {
+            self.learn_number(account, canonical, number, deadline).await?;
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Whether a node has the block of a hash, canonical or not. It takes a quorum to find that none has it.
-    pub async fn has_block(
+    /// How sure it is that no node has the block of a hash, canonical or not. `None` if a node has it.
+    pub async fn absence_of_block(
         &self,
         account: AccountId,
         hash: B256,
         deadline: Instant,
-    ) -> Result<bool, CallFailure> {
-        Ok(self.with_hash(account, hash, deadline).await?.is_some())
+    ) -> Result<Option<Absence>, CallFailure> {
+        Ok(match self.with_hash(account, hash, deadline).await? {
+            BlockSearch::Found(_) => None,
+            BlockSearch::Absent(absence) => Some(absence),
+        })
     }
 
     async fn with_hash(
@@ -86,52 +99,72 @@ impl Pool {
         account: AccountId,
         hash: B256,
         deadline: Instant,
-    ) -> Result<Option<BlockId>, CallFailure> {
+    ) -> Result<BlockSearch, CallFailure> {
         let params = Bytes::from(format!("[\"{hash}\",false]"));
-        self.agree(lookup(account, "eth_getBlockByHash", params), Some(hash), None, deadline).await
+        let mut tally = Tally::new(self.view.quorum());
+        self.agree(lookup(account, "eth_getBlockByHash", params), Some(hash), None, deadline, &mut tally)
+            .await
     }
 
-    /// The block that a quorum of the nodes reports, or `None` if a quorum reports that there is none.
+    /// The block that a quorum of the nodes reports, or that there is none, if a quorum reports that and no node that may know
+    /// better is left.
     async fn agree(
         &self,
         call: RpcCall,
         hash: Option<B256>,
         number: Option<u64>,
         deadline: Instant,
-    ) -> Result<Option<BlockId>, CallFailure> {
+        tally: &mut Tally,
+    ) -> Result<BlockSearch, CallFailure> {
         let is_asked_for = |block: BlockId| {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };
-        let mut tally = Tally::new(self.view.quorum());
+        let mut absence = AbsenceReplies::default();
         let mut unproven = Vec::new();
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
-        while let Some((node, reply)) = replies.next().await {
-            let Ok(RpcReply::Result(result)) = reply else { continue };
+        loop {
+            // However many nodes do not have it, one may.
+            if self.absence(HistoryKind::Blocks, call.method, &absence) != Absence::Open {
+                replies.wait_at_most(NULL_WAIT_MAX);
+            }
+            let Some((node, reply)) = replies.next().await else { break };
+            let result = match reply {
+                Ok(RpcReply::Result(result)) => result,
+                Ok(RpcReply::Error(_)) => continue,
+                Err(fault) => {
+                    self.record_unreachable(HistoryKind::Blocks, node, fault, &mut absence);
+                    continue;
+                }
+            };
             let read = read_block(&result, self.family == ChainFamily::Ethereum);
             let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
-                Ok(Some(block)) if hash.is_some() && is_asked_for(block) => return Ok(Some(block)),
+                Ok(Some(block)) if hash.is_some() && is_asked_for(block) => {
+                    return Ok(BlockSearch::Found(block));
+                }
                 Ok(Some(block)) if is_asked_for(block) => Some(block),
                 // There is a block of every number below the head, so this node has dropped it.
                 Ok(None) if number.is_some() => continue,
-                Ok(None) => None,
+                Ok(None) => {
+                    absence.without.insert(node);
+                    None
+                }
                 Ok(Some(_)) | Err(_) => {
+                    absence.record_other(node);
                     unproven.push(node);
                     continue;
                 }
             };
-            match (tally.add(node, block), block) {
-                (false, _) => {}
-                // However many nodes do not have it, one may.
-                (true, None) => replies.wait_at_most(NULL_WAIT_MAX),
-                (true, Some(_)) => {
-                    self.log_other_blocks(tally.dissenters(block));
-                    self.blame_unproven(&unproven);
-                    return Ok(block);
-                }
+            if let (true, Some(found)) = (tally.add(node, block), block) {
+                self.log_other_blocks(tally.dissenters(block));
+                self.blame_unproven(&unproven, &call);
+                return Ok(BlockSearch::Found(found));
             }
         }
-        if tally.votes(None) >= tally.quorum { Ok(None) } else { Err(CallFailure::Unavailable) }
+        match self.absence(HistoryKind::Blocks, call.method, &absence) {
+            Absence::Open => Err(CallFailure::Unavailable),
+            absence @ (Absence::Confirmed | Absence::Unconfirmed) => Ok(BlockSearch::Absent(absence)),
+        }
     }
 
     /// Logs nodes that report another block than a quorum does. Nothing proves which one is canonical, so nobody is blamed.
@@ -146,14 +179,10 @@ impl Pool {
 
     /// Blames nodes whose block failed its proof, because a quorum has delivered it with its proof. Without such a quorum, the chain
     /// may have blocks that cannot be proven, and nobody is blamed.
-    fn blame_unproven(&self, nodes: &[usize]) {
+    fn blame_unproven(&self, nodes: &[usize], call: &RpcCall) {
         for &node in nodes {
-            let node = &self.nodes[node];
-            tracing::warn!(
-                node = node.name(),
-                "old block of a node fails its proof; excluding the node for minutes"
-            );
-            node.record_fault(Fault::Wrong, Instant::now());
+            self.nodes[node]
+                .record_wrong_answer(call, "its header is not that of the block that was asked for");
         }
     }
 }
@@ -161,7 +190,22 @@ impl Pool {
 /// A look-up in the share of the account that asks. Whatever it finds is known to all, but what is not there must be asked for
 /// again and again.
 fn lookup(account: AccountId, method: &'static str, params: Bytes) -> RpcCall {
-    RpcCall { method, params, class: Class::Quick, needs: Needs::default(), may_hedge: false, account }
+    RpcCall {
+        method,
+        params,
+        class: Class::Quick,
+        needs: Needs::default(),
+        may_hedge: false,
+        account,
+        block_by_hash: None,
+    }
+}
+
+/// The outcome of asking all nodes for a block.
+#[derive(Clone, Copy, Debug)]
+enum BlockSearch {
+    Found(BlockId),
+    Absent(Absence),
 }
 
 /// The reports of the nodes about one block.
@@ -188,8 +232,9 @@ impl Tally {
         self.reports[position].1.len() >= self.quorum
     }
 
-    fn votes(&self, block: Option<BlockId>) -> usize {
-        self.reports.iter().find(|(reported, _)| *reported == block).map_or(0, |(_, nodes)| nodes.len())
+    /// Nodes that reported this.
+    fn supporters(&self, block: Option<BlockId>) -> &[usize] {
+        self.reports.iter().find(|(reported, _)| *reported == block).map_or(&[], |(_, nodes)| nodes)
     }
 
     /// Nodes that reported another block than this.

@@ -10,7 +10,7 @@ use super::supplier::part_of;
 use super::together::{FetchingTogether, ask_all};
 use super::{Pool, PoolNode, Supplier};
 use crate::attempt::{CallFailure, Judgement, Judging, ResultFinding};
-use crate::call::{Fault, RpcCall};
+use crate::call::RpcCall;
 use crate::partner::Partner;
 use crate::proof_failure::{ProofFailure, Unproven};
 
@@ -22,7 +22,7 @@ impl<T: Send> ResultFinding for Result<T, Unproven> {
         match self {
             Ok(_) => Judgement::Believed,
             // Another node may deliver a block without a transaction of an unknown type.
-            Err(Unproven::NotThere | Unproven::UnknownType(_)) => Judgement::Late,
+            Err(Unproven::NotThere | Unproven::UnknownType(_) | Unproven::OddHeader) => Judgement::Late,
             Err(Unproven::Wrong(_)) => Judgement::Unproven,
         }
     }
@@ -43,6 +43,9 @@ pub enum NotFetched {
     /// A quorum of the nodes has delivered such a transaction, or a partner has.
     #[error("a transaction of type {0:#x} cannot be proven")]
     UnknownType(u64),
+    /// The members of the header are not those of any fork.
+    #[error("the header lacks members before others")]
+    OddHeader,
 }
 
 impl Pool {
@@ -58,6 +61,7 @@ impl Pool {
         let judge = |_: usize, result: &Bytes| prove(result);
         let asked = self.ask_of(supplier, call, &judge, deadline).await;
         let (mut failed_proofs, mut unknown_types) = (Vec::new(), BTreeMap::new());
+        let mut has_odd_header = false;
         for (number, proof) in asked.findings {
             match proof {
                 // It ended the call, so that it is the last one.
@@ -67,8 +71,13 @@ impl Pool {
                 }
                 Some(Err(Unproven::Wrong(failure))) => failed_proofs.push((number, failure)),
                 Some(Err(Unproven::UnknownType(kind))) => _ = unknown_types.insert(number, kind),
+                // The hash covers the values, so one node is enough.
+                Some(Err(Unproven::OddHeader)) => has_odd_header = true,
                 Some(Err(Unproven::NotThere)) | None => {}
             }
+        }
+        if has_odd_header {
+            return Err(NotFetched::OddHeader);
         }
         // One node alone could claim it while the others do not answer.
         let is_confirmed = !supplier.is_of_pool() || unknown_types.len() >= self.view.quorum();
@@ -204,6 +213,7 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
             }
             Some(Err(Unproven::NotThere)) => {}
             Some(Err(Unproven::UnknownType(kind))) => self.failed = NotFetched::UnknownType(kind),
+            Some(Err(Unproven::OddHeader)) => self.failed = NotFetched::OddHeader,
             Some(Err(Unproven::Wrong(failure))) => self.failed_proofs.push((node, failure)),
         }
         None
@@ -212,11 +222,5 @@ impl<'c, T: Send> ProofsTogether<'c, '_, T> {
 
 /// Blames a node whose delivery failed its proof, because another one has delivered the same with its proof.
 fn blame(node: &PoolNode, call: &RpcCall, failure: ProofFailure) {
-    tracing::warn!(
-        node = node.name(),
-        method = call.method,
-        reason = failure.name(),
-        "answer of a node is wrong; excluding it for minutes"
-    );
-    node.record_fault(Fault::Wrong, Instant::now());
+    node.record_wrong_answer(call, failure.to_string());
 }

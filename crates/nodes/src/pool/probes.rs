@@ -1,9 +1,9 @@
 //! Probes of partners at intervals: otherwise a wrong key or chain would only be noticed in an outage.
 
-use std::future::pending;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use resources::{Supervisor, WhenDown};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::partner::Partner;
@@ -14,9 +14,18 @@ use crate::view::NodesView;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Probes all partners, for as long as it is polled. `configured` is the chain as the operator names it.
-pub(super) async fn run(partners: &[Partner<Client>], view: &NodesView, configured: Option<u64>) {
-    join_all(partners.iter().map(|partner| probe(partner, view, configured))).await;
-    pending::<()>().await;
+pub(super) async fn run(
+    partners: &[Partner<Client>],
+    view: &NodesView,
+    configured: Option<u64>,
+    supervisor: &Supervisor,
+) {
+    let probes = partners.iter().map(|partner| async move {
+        let name = format!("probe of partner {}", partner.node().name());
+        let task = supervisor.task(name, WhenDown::Degraded);
+        task.run(|| probe(partner, view, configured)).await;
+    });
+    join_all(probes).await;
 }
 
 async fn probe(partner: &Partner<Client>, view: &NodesView, configured: Option<u64>) {

@@ -154,7 +154,7 @@ pub(super) async fn ask_all(node: &PoolNode, calls: &[RpcCall], until: Instant) 
             Ok(RpcReply::Error(error)) => {
                 match attempt::read(&error, call) {
                     ErrorMeaning::NotHere(missing) => {
-                        node.capabilities().record_missing(missing, call.method, call.needs.block);
+                        node.capabilities().record_missing(missing, call.method, call.needs.state_block());
                     }
                     ErrorMeaning::Node(fault) => node.record_fault(fault, Instant::now()),
                     ErrorMeaning::Caller(_) | ErrorMeaning::Limit(_) | ErrorMeaning::Unclear => {}

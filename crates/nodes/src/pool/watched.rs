@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use resources::{Supervisor, WhenDown};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::PoolNode;
-use crate::call::{BlockId, Fault};
+use crate::call::BlockId;
 use crate::exclusion::ExclusionReason;
+use crate::node::{HistoryReaches, Membership};
+use crate::node_fault::NodeFault;
 use crate::transport::{Client, Endpoint, pushed_heads};
 use crate::watch::{HeadHint, Watched};
 
@@ -16,6 +19,7 @@ pub(super) struct WatchedNode {
     pub(super) node: Arc<PoolNode>,
     /// Where it pushes new heads.
     pub(super) heads: Option<Endpoint>,
+    pub(super) supervisor: Supervisor,
 }
 
 impl Watched for WatchedNode {
@@ -39,13 +43,18 @@ impl Watched for WatchedNode {
 
     fn record_loss(&self) {
         self.node.presence().record_loss();
+        self.node.capabilities().forget_history();
+    }
+
+    fn is_lost(&self) -> bool {
+        self.node.presence().is_lost()
     }
 
     fn has_replied_since(&self, then: Instant) -> bool {
         !self.node.is_silent_since(then)
     }
 
-    fn record_poll(&self, outcome: Result<(), Fault>) {
+    fn record_poll(&self, outcome: Result<(), NodeFault>) {
         self.node.record_poll(outcome, Instant::now());
     }
 
@@ -53,12 +62,37 @@ impl Watched for WatchedNode {
         self.node.capabilities().set_head(head);
     }
 
+    fn set_client_version(&self, version: &str) {
+        self.node.capabilities().set_client_version(version);
+    }
+
     fn set_lowest_state(&self, number: u64) {
         self.node.capabilities().set_lowest_state(number);
     }
 
+    fn set_history(&self, reaches: HistoryReaches, head: u64) {
+        self.node.capabilities().set_history(reaches, head);
+    }
+
+    fn is_history_known(&self) -> bool {
+        self.node.capabilities().is_history_known()
+    }
+
     fn exclude(&self, reason: &ExclusionReason) {
-        self.node.capabilities().exclude(reason.clone());
+        let is_of_another_chain = match reason {
+            ExclusionReason::OtherChain { .. }
+            | ExclusionReason::OtherGenesis { .. }
+            | ExclusionReason::OtherCheckpoint { .. } => true,
+            ExclusionReason::Syncing | ExclusionReason::TooFew { .. } | ExclusionReason::Undecided { .. } => {
+                false
+            }
+        };
+        let capabilities = self.node.capabilities();
+        let was_member = capabilities.membership() == Membership::Member;
+        capabilities.exclude(reason.clone());
+        if was_member && is_of_another_chain {
+            self.node.counts().count_retraction();
+        }
     }
 
     fn admit(&self) {
@@ -69,6 +103,7 @@ impl Watched for WatchedNode {
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
-        self.heads.clone().map(pushed_heads)
+        let task = || self.supervisor.task(format!("heads of node {}", self.name()), WhenDown::Degraded);
+        self.heads.clone().map(|endpoint| pushed_heads(endpoint, task()))
     }
 }

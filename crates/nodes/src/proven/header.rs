@@ -5,7 +5,7 @@ use alloy_primitives::{B256, Bloom};
 
 use super::{ProofFailure, Unproven};
 use crate::BlockId;
-use crate::raw::header::RawBlock;
+use crate::raw::header::{RawBlock, has_gap};
 
 /// The fields of a header that lead to the parent and to the logs of the block. Its hash was computed from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct FeeFields {
     pub excess_blob_gas: Option<u64>,
     /// Whether the header commits to requests, as it does from Prague on.
     pub has_requests: bool,
+    /// Whether members are missing before others, so that the optional ones may be anything.
+    pub has_gap: bool,
 }
 
 impl From<&Header> for FeeFields {
@@ -39,6 +41,7 @@ impl From<&Header> for FeeFields {
             blob_gas_used: header.blob_gas_used,
             excess_blob_gas: header.excess_blob_gas,
             has_requests: header.requests_hash.is_some(),
+            has_gap: has_gap(header),
         }
     }
 }
@@ -69,7 +72,7 @@ impl ProvenHeader {
     }
 }
 
-/// Proves a delivered block against its hash, and returns the whole header.
+/// Proves a delivered block against its hash, and returns the whole header. If it has a gap, its optional members may be anything.
 pub fn prove_header(json: &[u8], hash: B256) -> Result<Header, Unproven> {
     let header = header(json)?;
     if header.hash_slow() == hash { Ok(header) } else { Err(ProofFailure::HeaderHash.into()) }
@@ -79,6 +82,6 @@ fn header(json: &[u8]) -> Result<Header, Unproven> {
     if json.trim_ascii() == b"null" {
         return Err(Unproven::NotThere);
     }
-    let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
-    Ok(raw.and_then(|raw| raw.header()).ok_or(ProofFailure::Malformed)?)
+    let raw: RawBlock<'_> = serde_json::from_slice(json).map_err(|_| ProofFailure::Malformed)?;
+    Ok(raw.header_as_named()?)
 }

@@ -39,6 +39,10 @@ impl ProvenReceipts {
         }
         let count = body.transactions().len();
         let raw = RawReceipt::list(json.trim_ascii(), count).ok_or(ProofFailure::Malformed)?;
+        // Some nodes return an empty list for receipts that they have dropped.
+        if raw.is_empty() && count > 0 {
+            return Err(Unproven::NotThere);
+        }
         Self::of(&raw, body)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use alloy_consensus::constants::KECCAK_EMPTY;
 use alloy_consensus::{Header, proofs};
 use alloy_primitives::{B256, Bytes};
 use proptest::prelude::*;
@@ -81,10 +82,10 @@ fn the_part_that_is_wrong_is_named() {
     let withdrawals = |block: &mut Value| block["withdrawals"] = json!([]);
     assert_eq!(block(&withdrawals), wrong(ProofFailure::WithdrawalsRoot));
     assert_eq!(block(&|block| block["miner"] = json!(7)), wrong(ProofFailure::Malformed));
-    for delivery in ["[]", &sample.receipts.replace("\"status\":\"0x1\"", "\"status\":\"0x0\"")] {
-        let unproven = ProvenReceipts::prove(delivery.as_bytes(), &body).err();
-        assert_eq!(unproven, wrong(ProofFailure::ReceiptsRoot));
-    }
+    let receipts = |delivery: &str| ProvenReceipts::prove(delivery.as_bytes(), &body).err();
+    let failed = sample.receipts.replace("\"status\":\"0x1\"", "\"status\":\"0x0\"");
+    assert_eq!(receipts(&failed), wrong(ProofFailure::ReceiptsRoot));
+    assert_eq!(receipts("[]"), Some(Unproven::NotThere), "the node has dropped them");
 }
 
 /// Headers of every fork: each has one more of the members that came with the forks.
@@ -377,4 +378,48 @@ fn every_failure_is_counted_under_a_name_of_its_own() {
         let same_name = ProofFailure::ALL.into_iter().filter(|other| other.name() == failure.name());
         assert_eq!(same_name.count(), 1, "{failure:?}");
     }
+}
+
+/// An empty block with this header, as a node writes it.
+fn empty_block(header: &Header) -> Value {
+    let mut block = serde_json::to_value(header).unwrap();
+    block["hash"] = json!(header.hash_slow());
+    block["transactions"] = json!([]);
+    block
+}
+
+/// The first blocks of anvil with forks before Shanghai were called wrong, and with them every node that had delivered them. Their hashes
+/// do not say which members they have, so that a quorum must.
+#[test]
+fn a_header_with_a_gap_is_odd_and_one_with_moved_members_is_wrong() {
+    let london = Header { number: 7, base_fee_per_gas: Some(9), ..Header::default() };
+    let odd = Header { blob_gas_used: Some(0), excess_blob_gas: Some(0), ..london.clone() };
+    let hash = odd.hash_slow();
+    let text = empty_block(&odd).to_string();
+    assert_eq!(ProvenBody::prove(text.as_bytes(), hash).unwrap_err(), Unproven::OddHeader);
+    let header = ProvenHeader::prove(text.as_bytes(), hash).unwrap();
+    assert!(header.fees.has_gap && header.id.number == 7);
+    assert!(!ProvenHeader::of(london.hash_slow(), &london).fees.has_gap);
+
+    let mut moved = empty_block(&london);
+    let fee = moved.as_object_mut().and_then(|members| members.remove("baseFeePerGas")).unwrap();
+    moved["slotNumber"] = fee;
+    let (text, hash) = (moved.to_string(), london.hash_slow());
+    let malformed = Unproven::Wrong(ProofFailure::Malformed);
+    assert_eq!(ProvenBody::prove(text.as_bytes(), hash).unwrap_err(), malformed);
+    assert_eq!(ProvenHeader::prove(text.as_bytes(), hash).unwrap_err(), malformed);
+    assert_eq!(prove_header(text.as_bytes(), hash).unwrap_err(), malformed);
+}
+
+/// Hardhat hashes nothing at all in its first block, where others hash an empty list.
+#[test]
+fn an_empty_block_may_have_the_hash_of_nothing_as_its_root() {
+    let header = Header { transactions_root: KECCAK_EMPTY, receipts_root: KECCAK_EMPTY, ..Header::default() };
+    let mut block = empty_block(&header);
+    let body = ProvenBody::prove(block.to_string().as_bytes(), header.hash_slow()).unwrap();
+    assert!(body.transactions().is_empty() && ProvenReceipts::none(&body).is_some());
+    let sample: Value = serde_json::from_str(&sample().full).unwrap();
+    block["transactions"] = sample["transactions"].clone();
+    let listed = ProvenBody::prove(block.to_string().as_bytes(), header.hash_slow());
+    assert_eq!(listed.unwrap_err(), Unproven::Wrong(ProofFailure::TransactionsRoot));
 }

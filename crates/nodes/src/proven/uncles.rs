@@ -47,5 +47,5 @@ impl ProvenUncles {
 
 fn header(delivery: &[u8]) -> Result<Header, ProofFailure> {
     let raw: Option<RawBlock<'_>> = serde_json::from_slice(delivery).ok();
-    raw.and_then(|raw| raw.header()).ok_or(ProofFailure::Malformed)
+    raw.and_then(|raw| raw.header().ok()).ok_or(ProofFailure::Malformed)
 }

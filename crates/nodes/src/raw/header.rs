@@ -2,11 +2,13 @@
 
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
-use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
+use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U64, U256};
+use alloy_rlp::Decodable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hex::Hex;
+use crate::proof_failure::{ProofFailure, Unproven};
 
 /// A block or an uncle as a node writes it. Members that forks have added are optional here, and checked later.
 #[derive(Debug, Deserialize)]
@@ -22,12 +24,13 @@ pub(crate) struct RawBlock<'a> {
     transactions_root: Option<Hex<B256>>,
     logs_bloom: Option<Hex<Bloom>>,
     difficulty: Option<Hex<U256>>,
-    gas_limit: Option<Hex<u64>>,
+    /// Any number: nodes without a limit write the greatest one.
+    gas_limit: Option<Hex<U64>>,
     gas_used: Option<Hex<u64>>,
     extra_data: Option<Hex<Bytes>>,
     mix_hash: Option<Hex<B256>>,
     nonce: Option<Hex<B64>>,
-    base_fee_per_gas: Option<Hex<u64>>,
+    base_fee_per_gas: Option<Hex<U64>>,
     withdrawals_root: Option<Hex<B256>>,
     blob_gas_used: Option<Hex<u64>>,
     excess_blob_gas: Option<Hex<u64>>,
@@ -46,7 +49,7 @@ pub(crate) struct RawWithdrawal {
     index: Hex<u64>,
     validator_index: Hex<u64>,
     address: Hex<Address>,
-    amount: Hex<u64>,
+    amount: Hex<U64>,
 }
 
 impl RawWithdrawal {
@@ -55,15 +58,28 @@ impl RawWithdrawal {
             index: self.index.0,
             validator_index: self.validator_index.0,
             address: self.address.0,
-            amount: self.amount.0,
+            amount: self.amount.0.to(),
         }
     }
 }
 
 impl RawBlock<'_> {
-    /// The header of these members, whatever the hash in the reply.
-    pub(crate) fn header(&self) -> Option<Header> {
-        let header = Header {
+    /// The header of these members, whatever the hash in the reply. Its names are those that its hash covers.
+    pub(crate) fn header(&self) -> Result<Header, Unproven> {
+        let header = self.header_as_named()?;
+        if has_gap(&header) { Err(Unproven::OddHeader) } else { Ok(header) }
+    }
+
+    /// The same, with the names as the node says them. They are certain up to the nonce, and only without a gap for the rest.
+    pub(crate) fn header_as_named(&self) -> Result<Header, ProofFailure> {
+        let header = self.members().ok_or(ProofFailure::Malformed)?;
+        // The values are those of a usual header, so the node has written them under other names.
+        let is_renamed = || Header::decode(&mut &alloy_rlp::encode(&header)[..]).is_ok();
+        if has_gap(&header) && is_renamed() { Err(ProofFailure::Malformed) } else { Ok(header) }
+    }
+
+    fn members(&self) -> Option<Header> {
+        Some(Header {
             parent_hash: self.parent_hash.0,
             ommers_hash: value(&self.sha3_uncles)?,
             beneficiary: value(&self.miner)?,
@@ -73,13 +89,13 @@ impl RawBlock<'_> {
             logs_bloom: value(&self.logs_bloom)?,
             difficulty: value(&self.difficulty)?,
             number: self.number.0,
-            gas_limit: value(&self.gas_limit)?,
+            gas_limit: value(&self.gas_limit)?.to(),
             gas_used: value(&self.gas_used)?,
             timestamp: self.timestamp.0,
             extra_data: value(&self.extra_data)?,
             mix_hash: value(&self.mix_hash)?,
             nonce: value(&self.nonce)?,
-            base_fee_per_gas: value(&self.base_fee_per_gas),
+            base_fee_per_gas: value(&self.base_fee_per_gas).map(|fee| fee.to()),
             withdrawals_root: value(&self.withdrawals_root),
             blob_gas_used: value(&self.blob_gas_used),
             excess_blob_gas: value(&self.excess_blob_gas),
@@ -87,8 +103,7 @@ impl RawBlock<'_> {
             requests_hash: value(&self.requests_hash),
             block_access_list_hash: value(&self.block_access_list_hash),
             slot_number: value(&self.slot_number),
-        };
-        (!has_gap(&header)).then_some(header)
+        })
     }
 }
 
@@ -97,7 +112,7 @@ fn value<T: Clone>(member: &Option<Hex<T>>) -> Option<T> {
 }
 
 /// Whether a member is missing before one that is present. The hash of a header covers the values of its members and not their names,
-/// so a value that is moved to a later member does not change the hash.
+/// so a value that is moved to a later member does not change the hash. The first blocks of some test nodes are really like that.
 pub(crate) fn has_gap(header: &Header) -> bool {
     let members = [
         header.base_fee_per_gas.is_some(),

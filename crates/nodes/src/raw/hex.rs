@@ -2,11 +2,14 @@
 //!
 //! Leading zeros are tolerated, a missing `0x` is not. The types read themselves from JSON, so that structs of them
 //! refuse members that occur twice.
+//!
+//! A `u64` counts or orders something: blocks, seconds, gas, indices. Half of its range is more than any chain reaches, so greater
+//! numbers are refused here, and two of them can be added everywhere. A [`U64`] may be any number of 64 bits.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use alloy_primitives::{Bytes, FixedBytes, U256};
+use alloy_primitives::{Bytes, FixedBytes, U64, U256};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// The number of these digits.
@@ -15,14 +18,14 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     leading_number(digits).filter(|(_, count)| *count == digits.len()).map(|(number, _)| number)
 }
 
-/// The number of the leading digits, and how many they are: at least one, and at most what fits.
+/// The number of the leading digits, and how many they are: at least one, and at most what fits into 63 bits.
 #[inline]
 pub(super) fn leading_number(text: &[u8]) -> Option<(u64, usize)> {
     let (mut number, mut count) = (0_u64, 0);
     while let Some(value) = text.get(count).map(|digit| VALUES[usize::from(*digit)])
         && value < 16
     {
-        if number >> 60 != 0 {
+        if number >> 59 != 0 {
             return None;
         }
         number = number << 4 | u64::from(value);
@@ -75,6 +78,12 @@ pub(crate) struct Hex<T>(pub(crate) T);
 impl FromDigits for u64 {
     fn from_digits(digits: &[u8]) -> Option<Self> {
         number(digits)
+    }
+}
+
+impl FromDigits for U64 {
+    fn from_digits(digits: &[u8]) -> Option<Self> {
+        U256::from_digits(digits)?.try_into().ok().map(|number: u64| Self::from(number))
     }
 }
 
@@ -157,7 +166,9 @@ mod tests {
     fn numbers_have_digits_of_either_case_and_a_prefix() {
         assert_eq!(read(r#""0xAb""#), Some(0xab_u64));
         assert_eq!(read(r#""0x00""#), Some(0_u64));
-        assert_eq!(read(r#""0xffffffffffffffff""#), Some(u64::MAX));
+        assert_eq!(read(r#""0x7fffffffffffffff""#), Some(u64::MAX / 2));
+        assert_eq!(read(r#""0xffffffffffffffff""#), Some(U64::MAX));
+        assert_eq!(read::<U64>(r#""0x10000000000000000""#), None);
         for bad in [r#""0x""#, r#""ab""#, r#""0x10000000000000000""#, "1", r#""0x+1""#, r#""0x0x1""#] {
             assert_eq!(read::<u64>(bad), None, "{bad}");
         }
@@ -165,6 +176,14 @@ mod tests {
         assert_eq!(read::<u128>(r#""0x100000000000000000000000000000000""#), None);
         for bad in [r#""0x_1""#, r#""0x""#, r#""0x 1""#] {
             assert_eq!(read::<U256>(bad), None, "{bad}");
+        }
+    }
+
+    /// A header with the number 2^64 - 1 ended the thread that follows the chain, because it computed the number after it.
+    #[test]
+    fn a_number_that_no_chain_has_is_refused() {
+        for bad in [r#""0x8000000000000000""#, r#""0xffffffffffffffff""#, r#""0x008000000000000000""#] {
+            assert_eq!(read::<u64>(bad), None, "{bad}");
         }
     }
 

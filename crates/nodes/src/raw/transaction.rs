@@ -4,7 +4,7 @@ mod envelope; // what is signed, from what a node writes
 
 use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip7702::SignedAuthorization;
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use serde::Deserialize;
 
 use super::hex::Hex;
@@ -15,9 +15,9 @@ use super::hex::Hex;
 pub(crate) struct RawTransaction {
     #[serde(rename = "type")]
     kind: Option<Hex<u64>>,
-    chain_id: Option<Hex<u64>>,
-    nonce: Option<Hex<u64>>,
-    gas: Option<Hex<u64>>,
+    chain_id: Option<Hex<U64>>,
+    nonce: Option<Hex<U64>>,
+    gas: Option<Hex<U64>>,
     gas_price: Option<Hex<u128>>,
     max_fee_per_gas: Option<Hex<u128>>,
     max_priority_fee_per_gas: Option<Hex<u128>>,

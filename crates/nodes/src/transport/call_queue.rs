@@ -247,10 +247,20 @@ impl CallQueue {
         }
     }
 
-    /// Removes a task that was dropped together with its runtime.
+    /// Removes a task that was dropped, together with its runtime or by a panic. Calls that no other task is left to send fail at
+    /// once, so that they are made elsewhere.
     pub(super) fn record_dropped(&self, task: &Arc<Notify>) {
         self.remove_idle(task);
-        self.state.lock().remove_task();
+        let mut state = self.state.lock();
+        state.remove_task();
+        let calls = if state.tasks == 0 { state.calls.take_all() } else { Vec::new() };
+        if !state.idle.is_empty() {
+            self.wake_another(&mut state);
+        }
+        drop(state);
+        for call in calls {
+            call.answer(Err(Fault::Closed));
+        }
     }
 
     /// Puts back the calls of a batch that the node refused. They are sent one by one. Returns how many new tasks must be started for

@@ -93,12 +93,14 @@ impl Dialer {
 
     /// Tries the addresses of the host name in turn, and takes the first that accepts.
     async fn connect(&self) -> Result<TcpStream, Fault> {
+        let mut fault = Fault::Connect;
         for address in self.addresses().await? {
-            if let Some(stream) = self.try_address(address).await {
-                return Ok(stream);
+            match self.try_address(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(failed) => fault = failed,
             }
         }
-        Err(Fault::Connect)
+        Err(fault)
     }
 
     /// The addresses of the host name, or those that it had before if it cannot be resolved.
@@ -117,11 +119,12 @@ impl Dialer {
         if last.is_empty() { Err(Fault::Dns) } else { Ok(last.clone()) }
     }
 
-    async fn try_address(&self, address: SocketAddr) -> Option<TcpStream> {
-        let stream = timeout(self.timeout, TcpStream::connect(address)).await.ok()?.ok()?;
+    async fn try_address(&self, address: SocketAddr) -> Result<TcpStream, Fault> {
+        let connected = timeout(self.timeout, TcpStream::connect(address)).await;
+        let stream = connected.map_err(|_| Fault::ConnectTimeout)?.map_err(|_| Fault::Connect)?;
         // Each request is one write, so delaying its last segment gains nothing.
-        stream.set_nodelay(true).ok()?;
-        Some(stream)
+        stream.set_nodelay(true).map_err(|_| Fault::Connect)?;
+        Ok(stream)
     }
 }
 

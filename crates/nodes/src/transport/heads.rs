@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use alloy_primitives::{B256, U64};
+use alloy_primitives::B256;
 use futures_util::{SinkExt, StreamExt};
+use resources::SupervisedTask;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,6 +21,7 @@ use super::dial::{Dialer, NodeStream};
 use super::endpoint::Endpoint;
 use super::tls::Purpose;
 use crate::outage_log::OutageLog;
+use crate::raw::hex::Hex;
 
 /// A header with all its fields is about 2 KB.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -39,13 +41,12 @@ const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","par
 
 /// Subscribes to the new heads of a node for as long as the receiver is held, and connects again whenever the connection ends. The
 /// receiver sees only the newest head, so the connection never waits for it.
-pub(crate) fn pushed_heads(endpoint: Endpoint) -> watch::Receiver<Option<BlockId>> {
+pub(crate) fn pushed_heads(endpoint: Endpoint, task: SupervisedTask) -> watch::Receiver<Option<BlockId>> {
     let (sender, receiver) = watch::channel(None);
     tokio::spawn(async move {
-        let gone = sender.clone();
         tokio::select! {
-            () = gone.closed() => {}
-            () = Listener::new(endpoint, sender).listen() => {}
+            () = sender.closed() => {}
+            () = task.run(|| Listener::new(endpoint.clone(), sender.clone()).listen()) => {}
         }
     });
     receiver
@@ -70,7 +71,7 @@ impl Listener {
             if let Some(socket) = self.connect().await {
                 self.report_heads(socket).await;
             }
-            if let Some(failures) = self.outage.record_failure(Instant::now()) {
+            if let Some(failures) = self.outage.record_failure("newHeads", Instant::now()) {
                 let node = &self.endpoint;
                 tracing::warn!(%node, failures, "newHeads subscription lost; retrying, and polling the node meanwhile");
             }
@@ -131,7 +132,7 @@ impl Listener {
             if self.outage.record_recovery(Instant::now()) {
                 tracing::info!(node = %self.endpoint, "newHeads subscription restored");
             }
-            let head = BlockId { number: params.result.number.to(), hash: params.result.hash };
+            let head = BlockId { number: params.result.number.0, hash: params.result.hash };
             self.heads.send_replace(Some(head));
         }
         Some(())
@@ -156,12 +157,13 @@ struct PushedHead {
 
 #[derive(Deserialize)]
 struct HeadFields {
-    number: U64,
+    number: Hex<u64>,
     hash: B256,
 }
 
 #[cfg(test)]
 mod tests {
+    use resources::{Supervisor, WhenDown};
     use tokio::net::TcpListener;
     use tokio_tungstenite::accept_async;
 
@@ -172,6 +174,10 @@ mod tests {
         Message::text(format!(
             r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"0x1","result":{{"number":"{number:#x}","hash":"{hash}","gasUsed":"0x0"}}}}}}"#
         ))
+    }
+
+    fn task() -> SupervisedTask {
+        Supervisor::default().task("heads", WhenDown::Degraded)
     }
 
     fn head(number: u64) -> Option<BlockId> {
@@ -195,10 +201,29 @@ mod tests {
             }
             std::future::pending::<()>().await;
         });
-        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
+        let supervisor = Supervisor::default();
+        // It panics before the first connection, and listens all the same.
+        supervisor.inject_panics("heads", 1);
+        let task = supervisor.task("heads", WhenDown::Degraded);
+        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap(), task);
         for number in 1..=2 {
             heads.wait_for(|seen| *seen == head(number)).await.unwrap();
         }
+        assert_eq!(supervisor.report()[0].panics, 1);
+    }
+
+    #[tokio::test]
+    async fn who_panics_for_ever_is_down() {
+        let supervisor = Supervisor::default();
+        supervisor.inject_panics("heads", u32::MAX);
+        let endpoint = Endpoint::parse_websocket("ws://127.0.0.1:1/").unwrap();
+        let _heads = pushed_heads(endpoint, supervisor.task("heads", WhenDown::Degraded));
+        let is_down = async {
+            while supervisor.why_down("heads").is_none() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), is_down).await.expect("it is down");
     }
 
     /// Heads were sent through a queue of 64. When nobody read it, because the node was lost, the connection stood still:
@@ -208,7 +233,7 @@ mod tests {
         const HEADS: u64 = 200;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
-        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
+        let mut heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap(), task());
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_async(stream).await.unwrap();
         socket.next().await.unwrap().unwrap();
@@ -225,7 +250,7 @@ mod tests {
     async fn who_stops_listening_ends_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
-        let heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap());
+        let heads = pushed_heads(Endpoint::parse_websocket(&url).unwrap(), task());
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = accept_async(stream).await.unwrap();
         socket.next().await.unwrap().unwrap();

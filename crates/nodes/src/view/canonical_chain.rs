@@ -8,13 +8,13 @@ use alloy_primitives::map::B256Map;
 
 use super::block::SeenBlock;
 use super::deep_blocks::{DeepBlocks, DeepReader};
-use crate::BlockId;
+use crate::{BlockId, GivenBy};
 
 /// The newest blocks, the head included, whose hashes are always known. They cover every reorganisation that a live network has
 /// had, and the 128 states that a pruning node keeps.
 pub const WINDOW_BLOCKS: usize = 256;
 
-/// Blocks over which the block time is averaged: enough to even out whole seconds and missed slots.
+/// Blocks over which the block time is averaged: enough to even out whole seconds.
 const BLOCK_TIME_BLOCKS: usize = 32;
 
 /// The canonical chain at one moment. Whoever holds it sees one chain, whatever the nodes report in the meantime.
@@ -28,6 +28,8 @@ pub struct CanonicalChain {
     pub(super) finalized: Option<BlockId>,
     pub(super) genesis: Option<BlockId>,
     epoch: u64,
+    /// How often the nodes have changed their mind about the chain in this epoch: by a reorganisation, or by moving a mark back.
+    revisions: u64,
     /// The newest blocks, upwards, without gaps, never empty.
     window: Arc<[Arc<SeenBlock>]>,
     numbers: Arc<B256Map<u64>>,
@@ -40,9 +42,9 @@ impl CanonicalChain {
         Self::new(head, below, epoch, Arc::default())
     }
 
-    /// A chain of which only the newest block is known.
-    pub fn of_head(head: SeenBlock) -> Self {
-        Self::first(&Arc::new(head), Vec::new(), u64::MAX)
+    /// A chain of which only the newest block is known, and perhaps block 0.
+    pub fn of_head(head: SeenBlock, genesis: Option<BlockId>) -> Self {
+        Self { genesis, ..Self::first(&Arc::new(head), Vec::new(), u64::MAX) }
     }
 
     /// The chain after this one, with which it has a block in common. Blocks that leave the window or are reorganised away stay known.
@@ -50,14 +52,28 @@ impl CanonicalChain {
         let next = Self::new(head, below, self.epoch, Arc::clone(&self.deep));
         let lowest = next.lowest();
         self.window.iter().take_while(|block| block.id.number < lowest).for_each(|block| {
-            next.deep.add(block.id);
+            next.deep.add_linked(block.id);
         });
+        let mut revisions = self.revisions;
         if !next.has(&self.head.hash) {
+            revisions += 1;
             let lost =
                 self.window.iter().filter(|block| block.id.number >= lowest && !next.has(&block.id.hash));
             lost.for_each(|block| next.deep.add_side_block(block.id));
         }
-        Self { safe: self.safe, finalized: self.finalized, genesis: self.genesis, ..next }
+        let Self { safe, finalized, genesis, .. } = *self;
+        Self { safe, finalized, genesis, revisions, ..next }
+    }
+
+    /// This chain without the blocks above one of its window, after the nodes have gone back to that block.
+    pub(super) fn rolled_back_to(&self, head: &BlockId) -> Option<Self> {
+        let kept = self.window.iter().position(|block| block.id == *head)?;
+        let (kept, removed) = self.window.split_at(kept + 1);
+        let downwards = kept.iter().rev().skip(1).cloned().collect();
+        let next = Self::new(kept.last()?, downwards, self.epoch, Arc::clone(&self.deep));
+        removed.iter().for_each(|block| next.deep.add_side_block(block.id));
+        let Self { safe, finalized, genesis, revisions, .. } = *self;
+        Some(Self { safe, finalized, genesis, revisions: revisions + 1, ..next })
     }
 
     /// The chain after this one, with which it has no known block in common. Known numbers of deep blocks are dropped.
@@ -72,7 +88,17 @@ impl CanonicalChain {
             downwards.into_iter().take(WINDOW_BLOCKS - 1).rev().chain([Arc::clone(head)]).collect();
         let numbers = window.iter().map(|block| (block.id.hash, block.id.number)).collect();
         let numbers = Arc::new(numbers);
-        Self { head: head.id, safe: None, finalized: None, genesis: None, epoch, window, numbers, deep }
+        Self {
+            head: head.id,
+            safe: None,
+            finalized: None,
+            genesis: None,
+            epoch,
+            revisions: 0,
+            window,
+            numbers,
+            deep,
+        }
     }
 
     pub fn head(&self) -> BlockId {
@@ -97,6 +123,20 @@ impl CanonicalChain {
         self.epoch
     }
 
+    /// Changes when the nodes have changed their mind about the chain.
+    pub(crate) fn revisions(&self) -> u64 {
+        self.revisions
+    }
+
+    /// Sets the marks. One that moves back is a change of mind.
+    pub(super) fn mark(&mut self, safe: Option<BlockId>, finalized: Option<BlockId>) {
+        let is_back = |before: Option<BlockId>, now: Option<BlockId>| {
+            before.zip(now).is_some_and(|(before, now)| now != before && now.number <= before.number)
+        };
+        self.revisions += u64::from(is_back(self.safe, safe) || is_back(self.finalized, finalized));
+        (self.safe, self.finalized) = (safe, finalized);
+    }
+
     /// The lowest number of the window.
     pub fn lowest(&self) -> u64 {
         self.window.first().map_or(self.head.number, |block| block.id.number)
@@ -119,26 +159,46 @@ impl CanonicalChain {
 
     /// The canonical block of a number. `None` above the head, and below the window if it is not known.
     pub fn by_number(&self, number: u64) -> Option<BlockId> {
-        self.numbered(number, &mut None)
+        Some(self.numbered(number, &mut None)?.0)
     }
 
-    /// Whether this chain has another block of the same number as one of these.
+    /// Whether this chain has another block of the same number as one of these. What nodes have said about old blocks does not
+    /// count once it has to be asked again.
     pub fn contradicts(&self, blocks: &[BlockId]) -> bool {
         let mut reader = None;
-        blocks.iter().any(|block| self.numbered(block.number, &mut reader).is_some_and(|ours| ours != *block))
+        blocks.iter().any(|block| {
+            self.numbered(block.number, &mut reader)
+                .is_some_and(|(ours, given_by)| ours != *block && !given_by.is_some_and(GivenBy::is_over))
+        })
     }
 
-    /// `reader` locks the deep blocks when they are first needed.
-    fn numbered<'a>(&'a self, number: u64, reader: &mut Option<DeepReader<'a>>) -> Option<BlockId> {
+    /// Who said which block has this number; `None` if no node was asked for it, because the head commits to the block.
+    pub fn given_by(&self, number: u64) -> Option<GivenBy> {
+        self.numbered(number, &mut None)?.1
+    }
+
+    /// Whether the head commits to the block of this number: it is an ancestor of the head, by the hashes of parents.
+    pub fn is_linked(&self, number: u64) -> bool {
+        let is_genesis = number == 0 && self.genesis.is_some() && self.lowest() > 0;
+        !is_genesis && self.numbered(number, &mut None).is_some_and(|(_, given_by)| given_by.is_none())
+    }
+
+    /// A block, and who said that it has this number. `reader` locks the deep blocks when they are first needed.
+    fn numbered<'a>(
+        &'a self,
+        number: u64,
+        reader: &mut Option<DeepReader<'a>>,
+    ) -> Option<(BlockId, Option<GivenBy>)> {
         if let Some(block) = self.block(number) {
-            return Some(block.id);
+            return Some((block.id, None));
         }
         if number >= self.lowest() {
             return None;
         }
-        let genesis = self.genesis.filter(|_| number == 0);
-        let block = |hash| BlockId { number, hash };
-        genesis.or_else(|| reader.get_or_insert_with(|| self.deep.reader()).by_number(number).map(block))
+        if let Some(genesis) = self.genesis.filter(|_| number == 0) {
+            return Some((genesis, None));
+        }
+        reader.get_or_insert_with(|| self.deep.reader()).by_number(number)
     }
 
     /// The canonical block of a hash. `None` does not mean that there is none: it may be deep and not known.
@@ -173,27 +233,37 @@ impl CanonicalChain {
         number >= self.lowest() || self.by_number(number).is_some()
     }
 
-    /// Adds a canonical block below the window.
-    pub fn add_deep_block(&self, block: BlockId) {
+    /// Adds a block below the window that is an ancestor of the head.
+    pub fn add_linked_block(&self, block: BlockId) {
         if block.number < self.lowest() {
-            self.deep.add(block);
+            self.deep.add_linked(block);
         }
     }
 
-    /// Replaces the known block of a number below the window, because nodes reported a wrong one.
-    pub(crate) fn correct_deep_block(&self, block: BlockId) {
+    /// Adds a block below the window that nodes have reported, in place of another one that nodes have reported before.
+    pub fn add_reported_block(&self, block: BlockId, given_by: GivenBy) {
         if block.number < self.lowest() {
-            self.deep.correct(block);
+            self.deep.add_reported(block, given_by);
         }
     }
 
-    /// The average time between two blocks, by their timestamps.
+    /// Forgets which block below the window has a number, because those who reported it are not believed any more.
+    pub fn forget_reported_block(&self, number: u64) {
+        self.deep.forget_reported(number);
+    }
+
+    /// The usual time between two blocks: the average of the middle half of the times between the newest blocks, by their
+    /// timestamps. A pause between two blocks does not count: the genesis block of a new chain may be years old, and chains that
+    /// mine on demand stand still for hours.
     pub(super) fn block_time(&self) -> Option<Duration> {
-        let newest = self.window.last()?;
-        let older = self.window.get(self.window.len().saturating_sub(BLOCK_TIME_BLOCKS + 1))?;
-        let seconds = u32::try_from(newest.timestamp.checked_sub(older.timestamp)?).ok()?;
-        let blocks = u32::try_from(newest.id.number - older.id.number).ok().filter(|&blocks| blocks > 0)?;
-        Some(Duration::from_secs(u64::from(seconds)) / blocks)
+        let newest = &self.window[self.window.len().saturating_sub(BLOCK_TIME_BLOCKS + 1)..];
+        let times = newest.windows(2).map(|pair| pair[1].timestamp.saturating_sub(pair[0].timestamp));
+        let mut times: Vec<_> = times.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)).collect();
+        times.sort_unstable();
+        let middle = &times[times.len() / 4..times.len() - times.len() / 4];
+        let sum = middle.iter().map(|seconds| u64::from(*seconds)).sum();
+        let count = u32::try_from(middle.len()).ok().filter(|&count| count > 0)?;
+        Some(Duration::from_secs(sum) / count)
     }
 
     /// Whether the window has this block.

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use alloy_primitives::map::{B256Map, HashMap};
 use parking_lot::{RwLock, RwLockReadGuard};
 
-use crate::BlockId;
+use crate::{BlockId, GivenBy};
 
 /// The most deep blocks that are remembered: about 10 MB, and nine days of blocks that come every twelve seconds.
 const DEEP_BLOCKS_MAX: usize = 65_536;
@@ -20,12 +20,19 @@ pub(super) struct DeepBlocks(RwLock<BlockMaps>);
 
 #[derive(Debug, Default)]
 struct BlockMaps {
-    hashes: HashMap<u64, B256>,
+    blocks: HashMap<u64, DeepBlock>,
     numbers: B256Map<u64>,
     /// Numbers in the order in which they were added, so that the oldest are dropped first.
     order: VecDeque<u64>,
     /// Blocks that were reorganised away, the oldest first.
     side_blocks: VecDeque<BlockId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DeepBlock {
+    hash: B256,
+    /// Who said that it has this number; `None` if it is an ancestor of the head.
+    given_by: Option<GivenBy>,
 }
 
 impl DeepBlocks {
@@ -38,9 +45,27 @@ impl DeepBlocks {
         self.0.read().numbers.get(hash).copied()
     }
 
-    /// Remembers a block. A known number keeps its block, because it cannot change within an epoch.
-    pub(super) fn add(&self, block: BlockId) {
-        self.0.write().put(block);
+    /// Remembers an ancestor of the head, whatever was reported. It cannot change within an epoch.
+    pub(super) fn add_linked(&self, block: BlockId) {
+        self.0.write().put(block, None);
+    }
+
+    /// Remembers a block that nodes have reported, unless an ancestor of the head has its number.
+    pub(super) fn add_reported(&self, block: BlockId, given_by: GivenBy) {
+        let mut maps = self.0.write();
+        let is_linked = maps.blocks.get(&block.number).is_some_and(|known| known.given_by.is_none());
+        if !is_linked {
+            maps.put(block, Some(given_by));
+        }
+    }
+
+    /// Forgets the block of a number, unless it is an ancestor of the head.
+    pub(super) fn forget_reported(&self, number: u64) {
+        let mut maps = self.0.write();
+        if maps.blocks.get(&number).is_some_and(|known| known.given_by.is_some()) {
+            maps.order.retain(|other| *other != number);
+            maps.remove(number);
+        }
     }
 
     /// A block that was reorganised away. It may have become canonical again.
@@ -63,45 +88,39 @@ impl DeepBlocks {
     pub(super) fn forget_side_block(&self, hash: &B256) {
         self.0.write().side_blocks.retain(|block| block.hash != *hash);
     }
-
-    /// Replaces the known block of a number.
-    pub(super) fn correct(&self, block: BlockId) {
-        let mut maps = self.0.write();
-        let Some(hash) = maps.hashes.get_mut(&block.number).filter(|hash| **hash != block.hash) else {
-            return;
-        };
-        let other = std::mem::replace(hash, block.hash);
-        maps.numbers.remove(&other);
-        maps.numbers.insert(block.hash, block.number);
-    }
 }
 
 /// The blocks, unchanged for as long as this is held.
 pub(super) struct DeepReader<'a>(RwLockReadGuard<'a, BlockMaps>);
 
 impl DeepReader<'_> {
-    pub(super) fn by_number(&self, number: u64) -> Option<B256> {
-        self.0.hashes.get(&number).copied()
+    /// A block, and who said that it has this number.
+    pub(super) fn by_number(&self, number: u64) -> Option<(BlockId, Option<GivenBy>)> {
+        let DeepBlock { hash, given_by } = *self.0.blocks.get(&number)?;
+        Some((BlockId { number, hash }, given_by))
     }
 }
 
 impl BlockMaps {
-    fn put(&mut self, block: BlockId) {
-        if self.hashes.contains_key(&block.number) {
-            return;
+    fn put(&mut self, block: BlockId, given_by: Option<GivenBy>) {
+        let BlockId { number, hash } = block;
+        match self.blocks.insert(number, DeepBlock { hash, given_by }) {
+            Some(before) => _ = self.numbers.remove(&before.hash),
+            None => {
+                self.order.push_back(number);
+                if self.order.len() > DEEP_BLOCKS_MAX
+                    && let Some(oldest) = self.order.pop_front()
+                {
+                    self.remove(oldest);
+                }
+            }
         }
-        if self.order.len() >= DEEP_BLOCKS_MAX {
-            self.forget_oldest();
-        }
-        self.order.push_back(block.number);
-        self.hashes.insert(block.number, block.hash);
-        self.numbers.insert(block.hash, block.number);
+        self.numbers.insert(hash, number);
     }
 
-    fn forget_oldest(&mut self) {
-        let Some(oldest) = self.order.pop_front() else { return };
-        if let Some(hash) = self.hashes.remove(&oldest) {
-            self.numbers.remove(&hash);
+    fn remove(&mut self, number: u64) {
+        if let Some(block) = self.blocks.remove(&number) {
+            self.numbers.remove(&block.hash);
         }
     }
 }
@@ -114,13 +133,17 @@ mod tests {
         BlockId { number, hash: B256::left_padding_from(&number.to_be_bytes()) }
     }
 
+    fn hash_of(blocks: &DeepBlocks, number: u64) -> Option<B256> {
+        blocks.reader().by_number(number).map(|(block, _)| block.hash)
+    }
+
     #[test]
     fn the_oldest_knowledge_makes_room() {
         let blocks = DeepBlocks::default();
-        (0..=DEEP_BLOCKS_MAX as u64).for_each(|number| blocks.add(block(number)));
-        assert_eq!(blocks.reader().by_number(0), None);
+        (0..=DEEP_BLOCKS_MAX as u64).for_each(|number| blocks.add_linked(block(number)));
+        assert_eq!(hash_of(&blocks, 0), None);
         assert_eq!(blocks.by_hash(&block(0).hash), None);
-        assert_eq!(blocks.reader().by_number(1), Some(block(1).hash));
+        assert_eq!(hash_of(&blocks, 1), Some(block(1).hash));
         assert_eq!(blocks.0.read().order.len(), DEEP_BLOCKS_MAX);
     }
 
@@ -137,20 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_told_wrong_can_be_corrected() {
+    fn what_nodes_report_is_replaced_by_what_they_report_later() {
         let (blocks, other) = (DeepBlocks::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
-        blocks.add(other);
-        blocks.correct(block(7));
-        assert_eq!(blocks.reader().by_number(7), Some(block(7).hash));
+        blocks.add_reported(other, GivenBy::expired());
+        blocks.add_reported(block(7), GivenBy::expired());
+        assert_eq!(hash_of(&blocks, 7), Some(block(7).hash));
         assert_eq!((blocks.by_hash(&other.hash), blocks.by_hash(&block(7).hash)), (None, Some(7)));
+        blocks.forget_reported(7);
+        assert_eq!((hash_of(&blocks, 7), blocks.by_hash(&block(7).hash)), (None, None));
+        assert!(blocks.0.read().order.is_empty());
     }
 
     #[test]
-    fn a_number_keeps_its_first_hash() {
-        let blocks = DeepBlocks::default();
-        blocks.add(block(7));
-        blocks.add(BlockId { number: 7, hash: B256::repeat_byte(9) });
-        assert_eq!(blocks.reader().by_number(7), Some(block(7).hash));
+    fn an_ancestor_of_the_head_is_not_reported_away() {
+        let (blocks, other) = (DeepBlocks::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
+        blocks.add_reported(other, GivenBy::expired());
+        blocks.add_linked(block(7));
+        blocks.add_reported(other, GivenBy::expired());
+        blocks.forget_reported(7);
+        assert_eq!(hash_of(&blocks, 7), Some(block(7).hash));
         assert_eq!(blocks.by_hash(&B256::repeat_byte(9)), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The reports of all nodes, and which chain follows from them. Pure: the time is passed in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -10,7 +11,7 @@ use super::canonical_chain::{CanonicalChain, WINDOW_BLOCKS};
 use super::marks::{self, BlockMark, MarkChange};
 use super::tree::Tree;
 use super::votes::{Electorate, NodeVote};
-use crate::BlockId;
+use crate::{BlockId, GivenBy};
 
 #[derive(Debug)]
 pub(super) struct ViewState {
@@ -33,6 +34,8 @@ pub(super) struct ViewState {
     first_epoch: u64,
     /// How often the chain was reorganised, and when it was last.
     pub(super) reorganisations: (u64, Option<Instant>),
+    /// The block below the head to which a quorum has gone back, and since when it is there.
+    gone_back: Option<(BlockId, Instant)>,
 }
 
 impl ViewState {
@@ -51,6 +54,7 @@ impl ViewState {
             refused_head: None,
             first_epoch: 0,
             reorganisations: (0, None),
+            gone_back: None,
         }
     }
 
@@ -94,6 +98,28 @@ impl ViewState {
     pub(super) fn set_counted(&mut self, node: usize, is_counted: bool) -> bool {
         let Some(vote) = self.votes.get_mut(node) else { return false };
         std::mem::replace(&mut vote.is_counted, is_counted) != is_counted
+    }
+
+    pub(super) fn set_mines_on_demand(&mut self, node: usize, mines_on_demand: bool) {
+        if let Some(vote) = self.votes.get_mut(node) {
+            vote.mines_on_demand = mines_on_demand;
+        }
+    }
+
+    /// Whether all nodes that have shown a head mine when they are told to.
+    pub(super) fn mines_on_demand(&self) -> bool {
+        let mut heads = self.votes.iter().filter(|vote| vote.is_counted && vote.head.is_some()).peekable();
+        heads.peek().is_some() && heads.all(|vote| vote.mines_on_demand)
+    }
+
+    /// Whether a quorum has gone back to a block below the head, which becomes the head if that lasts.
+    pub(super) fn has_gone_back(&self) -> bool {
+        self.gone_back.is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_counted(&self, node: usize) -> bool {
+        self.votes[node].is_counted
     }
 
     pub(super) fn record_marks(&mut self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
@@ -175,12 +201,28 @@ impl ViewState {
         self.tree.keep(heads.chain(present).map(|head| head.hash));
     }
 
-    /// The next chain, if it differs from the present one.
-    pub(super) fn decide(&mut self, now: Instant) -> Option<Arc<CanonicalChain>> {
+    /// The next chain, if it differs from the present one. Nodes that go back to a block of the chain are followed once all of a
+    /// quorum have been there for `rollback_after`.
+    pub(super) fn decide(&mut self, now: Instant, rollback_after: Duration) -> Option<Arc<CanonicalChain>> {
         let electorate = Electorate::of(&self.votes, self.quorum());
         let best = electorate.best(&self.tree, self.chain.as_ref().map(|chain| chain.head()));
         self.is_restored &= best.is_none();
-        let moved = best.and_then(|best| self.chain_to(best));
+        let below = best.filter(|best| {
+            let is_below = |chain: &Arc<CanonicalChain>| {
+                *best != chain.head() && chain.has(&best.hash) && electorate.is_below_head(chain)
+            };
+            self.chain.as_ref().is_some_and(is_below)
+        });
+        self.gone_back = match (below, self.gone_back) {
+            (Some(below), Some((before, since))) if below == before => Some((below, since)),
+            (Some(below), _) => Some((below, now)),
+            (None, _) => None,
+        };
+        let rolled_back = self.gone_back.filter(|(_, since)| now.duration_since(*since) >= rollback_after);
+        let moved = match (rolled_back, &self.chain) {
+            (Some((to, since)), Some(present)) => roll_back(present, to, now.duration_since(since)),
+            _ => best.and_then(|best| self.chain_to(best)),
+        };
         let contradicts = |chain: &CanonicalChain| {
             self.checkpoint.is_some_and(|checkpoint| chain.contradicts(&[checkpoint]))
         };
@@ -201,10 +243,10 @@ impl ViewState {
             (None, None) => return None,
         };
         chain.genesis = self.genesis;
-        let (safe, finalized) = (chain.safe, chain.finalized);
-        chain.safe = marked(marks::SAFE, safe, &electorate, &chain, &mut self.logged_backwards);
-        chain.finalized =
-            marked(marks::FINALIZED, finalized, &electorate, &chain, &mut self.logged_backwards);
+        let safe = marked(marks::SAFE, chain.safe, &electorate, &chain, &mut self.logged_backwards);
+        let finalized =
+            marked(marks::FINALIZED, chain.finalized, &electorate, &chain, &mut self.logged_backwards);
+        chain.mark(safe, finalized);
         if moved.is_some() {
             self.head_changed_at = now;
             // Blocks of another epoch may be descendants that are too far away to tell.
@@ -250,6 +292,16 @@ impl ViewState {
     }
 }
 
+/// The chain up to this block. `None` if it is below the window.
+fn roll_back(present: &CanonicalChain, to: BlockId, after: Duration) -> Option<CanonicalChain> {
+    let mut next = present.rolled_back_to(&to)?;
+    let (from, to_number, hash, seconds) = (present.head().number, to.number, to.hash, after.as_secs_f32());
+    tracing::warn!(from, to = to_number, %hash, seconds, "a quorum of the nodes went back to an older block; following it");
+    next.safe = surviving_mark(marks::SAFE, next.safe, to);
+    next.finalized = surviving_mark(marks::FINALIZED, next.finalized, to);
+    Some(next)
+}
+
 fn same(one: &CanonicalChain, other: &CanonicalChain) -> bool {
     (one.safe, one.finalized, one.genesis) == (other.safe, other.finalized, other.genesis)
 }
@@ -275,7 +327,7 @@ fn marked(
     match mark.change(present, electorate, chain) {
         MarkChange::Keep => present,
         MarkChange::To(block) => {
-            chain.add_deep_block(block);
+            chain.add_reported_block(block, GivenBy::expired());
             Some(block)
         }
         MarkChange::Backwards(block) => {
@@ -289,7 +341,7 @@ fn marked(
                     "most nodes moved this mark backwards; check the consensus clients of the nodes"
                 );
             }
-            chain.add_deep_block(block);
+            chain.add_reported_block(block, GivenBy::expired());
             Some(block)
         }
     }

@@ -90,13 +90,52 @@ async fn another_block_0_breaks_a_branch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_head_stays_when_nodes_fall_back_or_die() {
+async fn the_head_stays_when_nodes_fall_back_for_a_moment_or_die() {
     let (view, land, tip) = agreed(20);
     let below = land.ancestor(tip, 5);
     (0..3).for_each(|node| land.show(&view, node, below));
     assert_eq!(head(&view).hash, tip);
+    (0..2).for_each(|node| land.show(&view, node, tip));
+    advance(Duration::from_secs(100)).await;
+    view.record_poll(2, 0);
+    assert_eq!(head(&view).hash, tip, "one of three is still below");
     (0..3).for_each(|node| view.set_counted(node, false));
     assert_eq!(head(&view).hash, tip);
+}
+
+/// `evm_revert` removes the newest blocks. They were served for as long as no other block had their numbers.
+#[tokio::test(start_paused = true)]
+async fn a_quorum_that_stays_at_an_older_block_is_followed() {
+    let (view, mut land, tip) = agreed(20);
+    let below = land.ancestor(tip, 5);
+    (0..2).for_each(|node| land.show(&view, node, below));
+    advance(Duration::from_secs(23)).await;
+    view.record_poll(0, 0);
+    assert_eq!(head(&view).hash, tip, "two block times are 24 s");
+    advance(Duration::from_secs(2)).await;
+    view.record_poll(0, 0);
+    assert_eq!(head(&view).hash, below);
+    let chain = view.canonical_chain().unwrap();
+    assert_eq!((chain.by_hash(&tip), chain.side_block(&tip).map(|block| block.hash)), (None, Some(tip)));
+    assert_eq!((chain.by_number(16), view.reorganisations().0), (None, 1));
+    view.record_poll(2, 0);
+    assert_eq!(head(&view).hash, below, "the node that still has the removed blocks is alone");
+    let next = land.grow(below, 1, SALT_B);
+    (0..2).for_each(|node| land.show(&view, node, next));
+    assert_eq!(head(&view).hash, next);
+}
+
+/// Nodes that catch up have an older block for a long time, but another one each time.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_catch_up_are_not_taken_for_nodes_that_went_back() {
+    let (view, land, tip) = agreed(20);
+    for behind in (1..10).rev() {
+        let below = land.ancestor(tip, behind);
+        (0..3).for_each(|node| land.show(&view, node, below));
+        advance(Duration::from_secs(20)).await;
+        view.record_poll(0, 0);
+        assert_eq!(head(&view).hash, tip);
+    }
 }
 
 /// The quorum was one of the nodes that were up. Two liars of five moved the head to their fork once the honest ones were dead.
@@ -236,14 +275,14 @@ async fn reorganisations_of_every_depth_up_to_the_window_keep_the_epoch() {
 async fn a_reorganisation_deeper_than_the_window_starts_an_epoch() {
     let (view, mut land, tip) = agreed(700);
     let before = view.canonical_chain().expect("there is a head");
-    before.add_deep_block(BlockId { number: 100, hash: land.ancestor(tip, 600) });
+    before.add_linked_block(BlockId { number: 100, hash: land.ancestor(tip, 600) });
     assert!(view.canonical_chain().is_some_and(|canonical| canonical.by_number(100).is_some()));
     let other = land.grow(land.ancestor(tip, 300), 300, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
     let after = view.canonical_chain().expect("there is a head");
     assert_eq!((after.head().hash, after.epoch()), (other, before.epoch() + 1));
     assert_eq!((after.by_number(100), after.lowest()), (None, 700 - WINDOW_BLOCKS as u64 + 1));
-    before.add_deep_block(BlockId { number: 101, hash: land.ancestor(tip, 599) });
+    before.add_linked_block(BlockId { number: 101, hash: land.ancestor(tip, 599) });
     assert_eq!(after.by_number(101), None, "what is learned late belongs to the old epoch");
 }
 
@@ -343,6 +382,27 @@ async fn a_head_that_stands_still_is_stale() {
     assert!(!view.is_stale());
 }
 
+/// Behind anvil, `/ready` was 503 whenever nobody had mined for 30 s.
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_mines_on_demand_may_stand_still() {
+    let (view, ..) = agreed(100);
+    (0..3).for_each(|node| view.set_mines_on_demand(node, true));
+    advance(Duration::from_secs(10_000)).await;
+    assert!(!view.is_stale());
+    view.set_mines_on_demand(1, false);
+    assert!(view.is_stale(), "one of the nodes expects blocks");
+}
+
+/// The genesis block of anvil is as old as its user likes. The nodes were then polled every 4 s.
+#[tokio::test(start_paused = true)]
+async fn a_pause_between_two_blocks_does_not_change_the_block_time() {
+    let (view, mut land, tip) = agreed(8);
+    land.pause(1_000_000);
+    let next = land.grow(tip, 1, SALT_A);
+    (0..3).for_each(|node| land.show(&view, node, next));
+    assert_eq!(view.block_time(), Some(Duration::from_secs(12)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
     let (view, mut land, tip) = agreed(100);
@@ -397,10 +457,14 @@ async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
     assert_eq!(marks(&view), Some((at(90), at(60))), "one of those who said so is away");
     view.set_counted(0, true);
     // Two of three had lied, and their marks stayed when they were honest again.
+    let revisions = |view: &NodesView| view.canonical_chain().map(|canonical| canonical.revisions());
+    let before = revisions(&view);
     view.record_marks(1, at(70), at(40));
     assert_eq!(marks(&view), Some((at(70), at(40))), "the other one lies still");
+    let after = revisions(&view);
+    assert!(after > before, "the nodes have changed their mind");
     (0..3).for_each(|node| view.record_marks(node, at(91), at(61)));
-    assert_eq!(marks(&view), Some((at(91), at(61))));
+    assert_eq!((marks(&view), revisions(&view)), (Some((at(91), at(61))), after));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use alloy_primitives::map::B256Map;
 
+use super::canonical_chain::CanonicalChain;
 use super::tree::Tree;
 use crate::BlockId;
 
@@ -15,11 +16,20 @@ pub(super) struct NodeVote {
     pub(super) finalized: Option<BlockId>,
     /// The newest request for polls after which it was polled.
     pub(super) polled_for: u64,
+    /// Whether its program mines when it is told to, as far as is known.
+    pub(super) mines_on_demand: bool,
 }
 
 impl Default for NodeVote {
     fn default() -> Self {
-        Self { is_counted: true, head: None, safe: None, finalized: None, polled_for: 0 }
+        Self {
+            is_counted: true,
+            head: None,
+            safe: None,
+            finalized: None,
+            polled_for: 0,
+            mines_on_demand: false,
+        }
     }
 }
 
@@ -37,6 +47,12 @@ impl<'a> Electorate<'a> {
     pub(super) fn of(votes: &'a [NodeVote], quorum: usize) -> Self {
         let majority = votes.len() / 2 + 1;
         Self { quorum, majority, votes: votes.iter().filter(|vote| vote.is_counted).collect() }
+    }
+
+    /// Whether the heads of a quorum are blocks of this chain below its head.
+    pub(super) fn is_below_head(&self, chain: &CanonicalChain) -> bool {
+        let is_below = |head: &BlockId| chain.has(&head.hash) && *head != chain.head();
+        self.votes.iter().filter_map(|vote| vote.head).filter(is_below).count() >= self.quorum
     }
 
     /// The highest block that a quorum has as its head or below it. Among several, the present head is preferred, then the one with

@@ -11,7 +11,8 @@ use super::chain::Identity;
 use super::questions::{BlockSelector, Questions};
 use super::{ExclusionReason, HeadHint, WatchContext, Watched};
 use crate::call::{BlockId, Fault};
-use crate::outage_log::{OutageLog, advice};
+use crate::node_fault::NodeFault;
+use crate::outage_log::OutageLog;
 use crate::view::{BranchLink, HeadBranch, SeenBlock, WINDOW_BLOCKS};
 
 /// Shortest time between two polls, to limit the load on the node.
@@ -20,8 +21,8 @@ const POLL_EVERY_MIN: Duration = Duration::from_millis(100);
 const POLL_EVERY_MAX: Duration = Duration::from_secs(4);
 /// Time between two polls before the block time is known.
 const POLL_EVERY_AT_FIRST: Duration = Duration::from_secs(1);
-/// Polls per block time. A new block is seen after a sixth of the block time on average.
-const POLLS_PER_BLOCK: u32 = 3;
+/// Polls per block time. A new block is seen after a quarter of the block time on average.
+const POLLS_PER_BLOCK: u32 = 2;
 
 /// The first wait before a lost node is asked for its identity again. It doubles each time.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
@@ -146,7 +147,7 @@ impl<W: Watched> NodeWatcher<W> {
         WatcherStep::Follow
     }
 
-    async fn introduction(&self) -> Result<NodeIntroduction, Fault> {
+    async fn introduction(&self) -> Result<NodeIntroduction, NodeFault> {
         let questions = self.questions();
         let (chain_id, is_syncing, genesis) =
             tokio::try_join!(questions.chain_id(), questions.is_syncing(), questions.genesis())?;
@@ -155,7 +156,7 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Whether the node has another block of the checkpoint's number. A node without that block may have dropped it.
-    async fn other_checkpoint(&self) -> Result<Option<ExclusionReason>, Fault> {
+    async fn other_checkpoint(&self) -> Result<Option<ExclusionReason>, NodeFault> {
         let Some(ours) = self.context.settings.checkpoint else { return Ok(None) };
         let theirs = self.questions().block_if_known(BlockSelector::Number(ours.number)).await?;
         let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
@@ -170,12 +171,13 @@ impl<W: Watched> NodeWatcher<W> {
     /// Polls until the node is lost, or must be asked for its identity again.
     async fn follow(&mut self) -> WatcherStep {
         let identify_at = Instant::now() + self.context.settings.identify_every;
+        let mut is_client_asked = false;
         while Instant::now() < identify_at && !self.is_of_another_chain() {
             let request = *self.poll_requests.borrow_and_update();
             match self.poll().await {
                 Ok(()) => self.record_success(),
                 // Our own shortage says nothing about the node.
-                Err(fault) if fault.is_our_shortage() => self.node.record_poll(Err(fault)),
+                Err(fault) if fault.kind.is_our_shortage() => self.node.record_poll(Err(fault)),
                 Err(fault) => return self.record_fault(fault),
             }
             match self.context.view.reach(self.position) {
@@ -187,6 +189,9 @@ impl<W: Watched> NodeWatcher<W> {
                 },
             }
             self.context.view.record_poll(self.position, request);
+            if !std::mem::replace(&mut is_client_asked, true) {
+                self.ask_client_version().await;
+            }
             match self.wait().await {
                 Ok(true) => {}
                 Ok(false) => return WatcherStep::Identify,
@@ -196,8 +201,17 @@ impl<W: Watched> NodeWatcher<W> {
         WatcherStep::Identify
     }
 
+    /// Asks what the node is. A node that does not say it is as good as others.
+    async fn ask_client_version(&self) {
+        let questions = Questions { shows_presence: false, ..self.questions() };
+        if let Ok(Some(version)) = questions.client_version().await {
+            self.context.view.set_mines_on_demand(self.position, mines_on_demand(&version));
+            self.node.set_client_version(&version);
+        }
+    }
+
     /// Whether the node has become one of another chain. It is asked if its head is not linked to the chain of the others.
-    async fn has_left_chain(&self) -> Result<bool, Fault> {
+    async fn has_left_chain(&self) -> Result<bool, NodeFault> {
         if self.head.is_none() || self.context.view.canonical_chain().is_none() {
             return Ok(false);
         }
@@ -241,9 +255,9 @@ impl<W: Watched> NodeWatcher<W> {
         self.context.view.set_counted(self.position, !self.is_of_another_chain());
     }
 
-    fn record_fault(&mut self, fault: Fault) -> WatcherStep {
-        if let Some(failures) = self.outage.record_failure(Instant::now()) {
-            let advice = advice(fault);
+    fn record_fault(&mut self, fault: NodeFault) -> WatcherStep {
+        let advice = fault.advice();
+        if let Some(failures) = self.outage.record_failure(advice, Instant::now()) {
             tracing::warn!(node = self.node.name(), %fault, advice, failures, "node cannot be used");
         }
         self.node.record_poll(Err(fault));
@@ -257,7 +271,7 @@ impl<W: Watched> NodeWatcher<W> {
 
     /// Waits until the next poll is due, is requested, or the node pushes a new block. Meanwhile a silent node is asked for its chain id,
     /// so that its absence is noticed before the next poll. Returns `false` if it has become a node of another chain.
-    async fn wait(&mut self) -> Result<bool, Fault> {
+    async fn wait(&mut self) -> Result<bool, NodeFault> {
         let mut left = self.interval();
         while left > SILENCE_MAX {
             let began = Instant::now();
@@ -301,8 +315,11 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Polls the node's newest block, and reports it to the view if it is another one than before.
-    async fn poll(&mut self) -> Result<(), Fault> {
-        let latest = self.questions().block(BlockSelector::Latest).await?.ok_or(Fault::Refused)?;
+    async fn poll(&mut self) -> Result<(), NodeFault> {
+        let latest = self.questions().block(BlockSelector::Latest).await?.ok_or_else(|| {
+            let latest = Some("latest".to_owned());
+            NodeFault::of_answer(Fault::Refused, "eth_getBlockByNumber", latest, "it is null")
+        })?;
         self.polls_since_marks += 1;
         if self.head == Some(latest.id) {
             // Marks may change without a new head.
@@ -323,7 +340,7 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Reports a head to the view, with those of its ancestors that are not known. Returns whether it was linked.
-    async fn report(&mut self, head: SeenBlock) -> Result<bool, Fault> {
+    async fn report(&mut self, head: SeenBlock) -> Result<bool, NodeFault> {
         let mut branch = match self.unfinished.take() {
             Some(unfinished) => unfinished.with_head(head),
             None => HeadBranch::new(head),
@@ -331,7 +348,8 @@ impl<W: Watched> NodeWatcher<W> {
         // The blocks that were fetched until then stay in the branch.
         let outcome = timeout(FETCH_TIMEOUT, self.link(&mut branch)).await.unwrap_or(Ok(false));
         if !matches!(outcome, Ok(true)) {
-            let is_broken = matches!(outcome, Err(Fault::Wrong | Fault::Refused));
+            let is_broken =
+                outcome.as_ref().is_err_and(|fault| matches!(fault.kind, Fault::Wrong | Fault::Refused));
             self.unfinished = Some(branch).filter(|_| !is_broken);
             return outcome;
         }
@@ -349,12 +367,16 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Fetches ancestors until the branch is linked. Returns `false` if the node does not have one of them.
-    async fn link(&self, branch: &mut HeadBranch) -> Result<bool, Fault> {
+    async fn link(&self, branch: &mut HeadBranch) -> Result<bool, NodeFault> {
         for round in 0..FETCH_ROUNDS_MAX {
             match self.context.view.link(branch) {
                 BranchLink::Linked => return Ok(true),
                 // It may have become a node of another chain. It is not blamed, but asked for its identity again.
-                BranchLink::Broken => return Err(Fault::Refused),
+                BranchLink::Broken => {
+                    let head = Some(branch.head().hash.to_string());
+                    let problem = "its ancestors are of another chain";
+                    return Err(NodeFault::of_answer(Fault::Refused, "eth_getBlockByHash", head, problem));
+                }
                 BranchLink::Missing(block) => {
                     // Mostly one block is missing. If there are more, blocks below are fetched by number, many at once, and those
                     // that do not fit are fetched by hash.
@@ -370,7 +392,7 @@ impl<W: Watched> NodeWatcher<W> {
         Ok(false)
     }
 
-    async fn fetch(&self, branch: &mut HeadBranch, block: BlockId) -> Result<bool, Fault> {
+    async fn fetch(&self, branch: &mut HeadBranch, block: BlockId) -> Result<bool, NodeFault> {
         let found = self.questions().block_if_known(BlockSelector::Hash(block.hash)).await?;
         let is_found = found.is_some();
         found.into_iter().for_each(|found| branch.add(found));
@@ -378,7 +400,7 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Fetches blocks by number from `top` down. Those that arrived are added to the branch even if another one failed.
-    async fn fetch_down(&self, branch: &mut HeadBranch, top: u64) -> Result<(), Fault> {
+    async fn fetch_down(&self, branch: &mut HeadBranch, top: u64) -> Result<(), NodeFault> {
         let bottom = branch.head().number.saturating_sub(WINDOW_BLOCKS as u64 - 1);
         let bottom = bottom.max((top + 1).saturating_sub(FETCHES_AT_ONCE));
         let questions = self.questions();
@@ -400,7 +422,7 @@ impl<W: Watched> NodeWatcher<W> {
     }
 
     /// Polls safe and finalized. A node that does not know these tags has none.
-    async fn poll_marks(&mut self) -> Result<(), Fault> {
+    async fn poll_marks(&mut self) -> Result<(), NodeFault> {
         self.polls_since_marks = 0;
         let questions = self.questions();
         let (safe, finalized) = tokio::try_join!(
@@ -417,8 +439,14 @@ impl<W: Watched> NodeWatcher<W> {
 
     fn questions(&self) -> Questions<'_, W> {
         let WatchContext { settings, headers, .. } = &*self.context;
-        Questions { node: &*self.node, timeout: settings.poll_timeout, headers }
+        Questions { node: &*self.node, timeout: settings.poll_timeout, headers, shows_presence: true }
     }
+}
+
+/// Whether this is a program for development, which mines when it is told to.
+fn mines_on_demand(client_version: &str) -> bool {
+    let version = client_version.to_ascii_lowercase();
+    ["anvil", "hardhat", "ganache", "testrpc"].iter().any(|name| version.contains(name))
 }
 
 /// A node without the checkpoint is logged as an error, because a quorum of such nodes could serve a forged chain.

@@ -1,14 +1,18 @@
 //! A node's block, read and checked.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_consensus::constants::EMPTY_ROOT_HASH;
-use alloy_primitives::{B256, Bloom, U64, U256};
-use serde::Deserialize;
+use alloy_primitives::{B256, Bloom, U256};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::call::{BlockId, Fault};
 use crate::proof_failure::ProofFailure;
-use crate::raw::header::has_gap;
+use crate::proven::is_root_of_nothing;
+use crate::raw::header::RawBlock;
+use crate::raw::hex::Hex;
 use crate::view::{BlockLists, SeenBlock};
 
 /// The least gas that a transaction uses. A block cannot have more of them than its gas limit pays for.
@@ -28,44 +32,71 @@ const BLOCK_BYTES_MAX: usize = 8 << 20;
 /// A block names at most two uncles.
 const UNCLES_MAX: usize = 2;
 
-/// The members of a block that are read. Other members are whatever the chain has.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ReportedBlock {
-    number: U64,
-    hash: B256,
-    parent_hash: B256,
-    timestamp: U64,
-    gas_limit: U256,
-    #[serde(default)]
-    transactions_root: B256,
-    #[serde(default)]
-    logs_bloom: Bloom,
-    #[serde(default)]
-    uncles: Vec<B256>,
-    transactions: Vec<B256>,
+/// Why a block of a node cannot be used, with the member that is to blame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReportedBlockFault {
+    pub(super) kind: Fault,
+    pub(super) problem: Cow<'static, str>,
+}
+
+impl ReportedBlockFault {
+    fn new(kind: Fault, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, problem: problem.into() }
+    }
+
+    pub(super) fn other_block() -> Self {
+        Self::new(Fault::Wrong, "it is another block than the one that was asked for")
+    }
+}
+
+/// The members of a block. Those that are not read are whatever the chain has.
+struct BlockMembers<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
+
+impl BlockMembers<'_> {
+    fn required<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, ReportedBlockFault> {
+        let missing = || ReportedBlockFault::new(Fault::Garbled, format!("it has no `{name}`"));
+        self.optional(name)?.ok_or_else(missing)
+    }
+
+    fn optional<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, ReportedBlockFault> {
+        let malformed =
+            |_| ReportedBlockFault::new(Fault::Garbled, format!("`{name}` has a value that no block has"));
+        self.0.get(name).map(|value| serde_json::from_str(value.get()).map_err(malformed)).transpose()
+    }
 }
 
 /// Reads a block with transaction hashes. `null` is no block.
-pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
+pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, ReportedBlockFault> {
     if json.len() > BLOCK_BYTES_MAX {
-        return Err(Fault::TooLarge);
+        return Err(ReportedBlockFault::new(
+            Fault::TooLarge,
+            format!("it has more than {BLOCK_BYTES_MAX} bytes"),
+        ));
     }
-    let fields: Option<ReportedBlock> = serde_json::from_slice(json).map_err(|_| Fault::Garbled)?;
-    let is_too_long = |fields: &ReportedBlock| {
-        fields.transactions.len() > TRANSACTIONS_MAX || fields.uncles.len() > UNCLES_MAX
-    };
-    if fields.as_ref().is_some_and(is_too_long) {
-        return Err(Fault::TooLarge);
+    let members: Option<BTreeMap<Cow<'_, str>, &RawValue>> = serde_json::from_slice(json)
+        .map_err(|_| ReportedBlockFault::new(Fault::Garbled, "it is not an object"))?;
+    let Some(members) = members.map(BlockMembers) else { return Ok(None) };
+    let number = members.required::<Hex<u64>>("number")?.0;
+    let timestamp = members.required::<Hex<u64>>("timestamp")?.0;
+    let gas_limit = members.required::<U256>("gasLimit")?.saturating_to();
+    let transactions: Vec<B256> = members.required("transactions")?;
+    let uncles: Vec<B256> = members.optional("uncles")?.unwrap_or_default();
+    let lists =
+        [("transactions", transactions.len(), TRANSACTIONS_MAX), ("uncles", uncles.len(), UNCLES_MAX)];
+    if let Some((name, ..)) = lists.into_iter().find(|(_, count, most)| count > most) {
+        return Err(ReportedBlockFault::new(
+            Fault::TooLarge,
+            format!("`{name}` has more items than a block can have"),
+        ));
     }
-    Ok(fields.map(|fields| SeenBlock {
-        id: BlockId { number: fields.number.to(), hash: fields.hash },
-        parent: fields.parent_hash,
-        timestamp: fields.timestamp.to(),
-        gas_limit: fields.gas_limit.saturating_to(),
-        transactions_root: fields.transactions_root,
-        logs_bloom: fields.logs_bloom,
-        reported: Arc::new(BlockLists::new(fields.transactions, fields.uncles)),
+    Ok(Some(SeenBlock {
+        id: BlockId { number, hash: members.required("hash")? },
+        parent: members.required("parentHash")?,
+        timestamp,
+        gas_limit,
+        transactions_root: members.optional("transactionsRoot")?.unwrap_or_default(),
+        logs_bloom: members.optional::<Bloom>("logsBloom")?.unwrap_or_default(),
+        reported: Arc::new(BlockLists::new(transactions, uncles)),
         agreed: Default::default(),
     }))
 }
@@ -74,7 +105,7 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, Fault> {
 pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, ProofFailure> {
     let block = read(json).map_err(|_| ProofFailure::Malformed)?;
     match block {
-        Some(block) if check_hash && !fits(json, &block) => Err(ProofFailure::HeaderHash),
+        Some(block) if check_hash && check(json, &block).is_err() => Err(ProofFailure::HeaderHash),
         block => Ok(block.map(without_long_lists)),
     }
 }
@@ -87,15 +118,33 @@ pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
     }
 }
 
-/// Whether the block's hash is that of its header, it has transactions exactly if the header says so, and not more of them than its
-/// gas limit allows.
-fn fits(json: &[u8], block: &SeenBlock) -> bool {
-    let header = serde_json::from_slice::<alloy_consensus::Header>(json);
-    let is_empty = block.transactions_root == EMPTY_ROOT_HASH;
-    let transactions = block.reported.transactions();
-    is_empty == transactions.is_empty()
-        && transactions.len() as u64 <= block.gas_limit / TRANSACTION_GAS_MIN
-        && header.is_ok_and(|header| !has_gap(&header) && header.hash_slow() == block.id.hash)
+/// Checks that the block's hash is that of its header, that it has transactions exactly if the header says so, and not more of them
+/// than its gas limit allows. Whatever else is odd in a header with the right hash is decided where it matters.
+fn check(json: &[u8], block: &SeenBlock) -> Result<(), ReportedBlockFault> {
+    let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
+    let Some(header) = raw.and_then(|raw| raw.header_as_named().ok()) else {
+        return Err(ReportedBlockFault::new(
+            Fault::Wrong,
+            "a member of its header is missing, duplicate or malformed",
+        ));
+    };
+    let count = block.reported.transactions().len();
+    if header.hash_slow() != block.id.hash {
+        return Err(ReportedBlockFault::new(Fault::Wrong, "`hash` is not that of its header"));
+    }
+    if is_root_of_nothing(&block.transactions_root) != (count == 0) {
+        return Err(ReportedBlockFault::new(
+            Fault::Wrong,
+            "`transactions` are not those of its `transactionsRoot`",
+        ));
+    }
+    if count as u64 > block.gas_limit / TRANSACTION_GAS_MIN {
+        return Err(ReportedBlockFault::new(
+            Fault::Wrong,
+            "`transactions` are more than its `gasLimit` pays for",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether headers are checked. That depends on the family of the chain, never on how often the check fails: otherwise a node that
@@ -110,14 +159,15 @@ impl HeaderCheck {
         Self { enforced }
     }
 
-    /// Whether a block that a node sent is accepted.
-    pub(super) fn accepts(&self, json: &[u8], block: &SeenBlock) -> bool {
-        !self.enforced || fits(json, block)
+    /// Checks a block that a node sent.
+    pub(super) fn check(&self, json: &[u8], block: &SeenBlock) -> Result<(), ReportedBlockFault> {
+        if self.enforced { check(json, block) } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloy_consensus::constants::KECCAK_EMPTY;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -134,7 +184,7 @@ mod tests {
     fn judged(block: &Value) -> Option<bool> {
         let json = block.to_string();
         let read = read(json.as_bytes()).ok()??;
-        Some(fits(json.as_bytes(), &read))
+        Some(check(json.as_bytes(), &read).is_ok())
     }
 
     #[test]
@@ -172,6 +222,49 @@ mod tests {
         }
     }
 
+    /// anvil could not be used with the forks before Shanghai, nor Hardhat: their first blocks are odd, and have their hashes.
+    #[test]
+    fn an_odd_header_with_its_hash_is_a_header() {
+        let blob_gas = |base_fee| alloy_consensus::Header {
+            base_fee_per_gas: base_fee,
+            blob_gas_used: Some(0),
+            excess_blob_gas: Some(0),
+            ..Default::default()
+        };
+        let of_nothing = alloy_consensus::Header { transactions_root: KECCAK_EMPTY, ..Default::default() };
+        for header in [blob_gas(None), blob_gas(Some(7)), of_nothing] {
+            let mut block = serde_json::to_value(&header).unwrap();
+            block["hash"] = json!(header.hash_slow());
+            block["transactions"] = json!([]);
+            assert_eq!(judged(&block), Some(true), "{header:?}");
+            block["gasUsed"] = json!("0x1");
+            assert_eq!(judged(&block), Some(false), "{header:?}");
+        }
+    }
+
+    /// A header with the number 2^64 - 1 made what follows the chain compute the number after it, and ended its thread.
+    #[test]
+    fn the_member_that_no_block_has_is_named() {
+        for (member, lie) in [
+            ("number", json!("0xffffffffffffffff")),
+            ("timestamp", json!("0x8000000000000000")),
+            ("hash", json!("0x1")),
+            ("transactions", json!(7)),
+        ] {
+            let mut block = block();
+            block[member] = lie;
+            let fault = read(block.to_string().as_bytes()).err().unwrap();
+            assert_eq!(
+                (fault.kind, &*fault.problem),
+                (Fault::Garbled, &*format!("`{member}` has a value that no block has"))
+            );
+        }
+        let mut block = block();
+        block.as_object_mut().unwrap().remove("number");
+        let fault = read(block.to_string().as_bytes()).err().unwrap();
+        assert_eq!(fault.problem, "it has no `number`");
+    }
+
     /// A node could fill the memory with blocks of its own that list as many transactions as it likes.
     #[test]
     fn long_lists_are_dropped() {
@@ -189,7 +282,10 @@ mod tests {
         let with_spaces =
             |bytes: usize| format!("{}{}", block(), " ".repeat(bytes - block().to_string().len()));
         assert!(read(with_spaces(BLOCK_BYTES_MAX).as_bytes()).is_ok());
-        assert_eq!(read(with_spaces(BLOCK_BYTES_MAX + 1).as_bytes()).err(), Some(Fault::TooLarge));
+        assert_eq!(
+            read(with_spaces(BLOCK_BYTES_MAX + 1).as_bytes()).err().map(|fault| fault.kind),
+            Some(Fault::TooLarge)
+        );
     }
 
     #[test]
@@ -197,7 +293,7 @@ mod tests {
         assert!(read(b"null").unwrap().is_none());
         let mut pending = block();
         pending["hash"] = Value::Null;
-        assert_eq!(read(pending.to_string().as_bytes()).err(), Some(Fault::Garbled));
+        assert_eq!(read(pending.to_string().as_bytes()).err().map(|fault| fault.kind), Some(Fault::Garbled));
     }
 
     proptest! {

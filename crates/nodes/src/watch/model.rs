@@ -13,8 +13,9 @@ use tokio::sync::watch;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{ExclusionReason, HeadHint, Watched};
+use super::{ExclusionReason, HeadHint, HistoryReaches, Watched};
 use crate::call::{Ask, BlockId, Fault, RpcCall, RpcError, RpcReply};
+use crate::node_fault::NodeFault;
 
 /// Every block that was ever made.
 #[derive(Clone, Debug, Default)]
@@ -100,19 +101,23 @@ pub(super) struct Noted {
     pub(super) faults: Vec<Fault>,
     pub(super) head: Option<BlockId>,
     pub(super) lowest_state: Option<u64>,
+    pub(super) history: Option<HistoryReaches>,
     pub(super) exclusion: Option<ExclusionReason>,
+    /// Whether polls have failed since the last reply.
+    pub(super) is_lost: bool,
     pub(super) calls: HashMap<&'static str, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct ModelNode {
+    name: String,
     pub(super) world: World,
     pub(super) script: Mutex<ModelScript>,
     pub(super) noted: Mutex<Noted>,
 }
 
 impl ModelNode {
-    pub(super) fn new(world: &World, head: B256) -> Arc<Self> {
+    pub(super) fn new(number: usize, world: &World, head: B256) -> Arc<Self> {
         let (mood, marks_below) = (Behaviour::Well, Some((2, 4)));
         let script = ModelScript {
             mood,
@@ -124,7 +129,8 @@ impl ModelNode {
             hints: None,
             genesis_errors: 0,
         };
-        Arc::new(Self { world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
+        let name = format!("model-{number}");
+        Arc::new(Self { name, world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
     }
 
     pub(super) fn set_head(&self, head: B256) {
@@ -144,6 +150,7 @@ impl ModelNode {
         }
         let result = match call.method {
             "eth_chainId" => json!(format!("{:#x}", script.chain_id)),
+            "web3_clientVersion" => json!("model/v1"),
             "eth_syncing" if script.mood == Behaviour::Syncing => json!({"currentBlock": "0x1"}),
             "eth_syncing" => json!(false),
             "eth_getBalance" if number(&params[1]) < script.lowest_state => {
@@ -156,6 +163,9 @@ impl ModelNode {
                     None if params[0] == "safe" || params[0] == "finalized" => return error("unknown block"),
                     None => Value::Null,
                 }
+            }
+            "eth_capabilities" => {
+                return error("the method eth_capabilities does not exist/is not available");
             }
             other => panic!("nobody asks a node for {other}"),
         };
@@ -224,11 +234,24 @@ impl Watched for ModelNode {
     }
 
     fn name(&self) -> &str {
-        "model"
+        &self.name
     }
 
-    fn record_poll(&self, outcome: Result<(), Fault>) {
-        self.noted.lock().faults.extend(outcome.err());
+    fn record_reply(&self) {
+        self.noted.lock().is_lost = false;
+    }
+
+    fn record_loss(&self) {
+        let mut noted = self.noted.lock();
+        (noted.is_lost, noted.history, noted.lowest_state) = (true, None, None);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.noted.lock().is_lost
+    }
+
+    fn record_poll(&self, outcome: Result<(), NodeFault>) {
+        self.noted.lock().faults.extend(outcome.err().map(|fault| fault.kind));
     }
 
     fn record_head(&self, head: BlockId) {
@@ -237,6 +260,14 @@ impl Watched for ModelNode {
 
     fn set_lowest_state(&self, number: u64) {
         self.noted.lock().lowest_state = Some(number);
+    }
+
+    fn set_history(&self, reaches: HistoryReaches, _: u64) {
+        self.noted.lock().history = Some(reaches);
+    }
+
+    fn is_history_known(&self) -> bool {
+        self.noted.lock().history.is_some()
     }
 
     fn exclude(&self, reason: &ExclusionReason) {
@@ -248,6 +279,6 @@ impl Watched for ModelNode {
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {
-        self.script.lock().hints.take()
+        self.script.lock().hints.clone()
     }
 }

@@ -1,13 +1,14 @@
 //! Watchers and the view together, with nodes of a small world, in stopped time.
 
-use std::future::pending;
-
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::model::{Behaviour, ModelNode, World};
 use super::*;
+use crate::call::Fault;
 use crate::view::{ViewSettings, WINDOW_BLOCKS};
+
+mod old_blocks;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,6 +19,7 @@ struct Story {
     nodes: Vec<Arc<ModelNode>>,
     view: Arc<NodesView>,
     settings: WatchSettings,
+    supervisor: Supervisor,
 }
 
 impl Story {
@@ -26,14 +28,16 @@ impl Story {
         let world = World::default();
         let genesis = world.genesis(0);
         let tip = world.grow(genesis, height, 1);
-        let nodes = (0..nodes).map(|_| ModelNode::new(&world, tip)).collect();
+        let nodes = (0..nodes).map(|number| ModelNode::new(number, &world, tip)).collect();
         let settings = WatchSettings { poll_every: Some(SECOND), ..WatchSettings::default() };
-        Self { world, genesis, tip, nodes, view: NodesView::new(ViewSettings::default()), settings }
+        let (view, supervisor) = (NodesView::new(ViewSettings::default()), Supervisor::default());
+        Self { world, genesis, tip, nodes, view, settings, supervisor }
     }
 
     fn start(&self) -> JoinHandle<()> {
         let (nodes, view, settings) = (self.nodes.clone(), Arc::clone(&self.view), self.settings.clone());
-        tokio::spawn(run(nodes, view, settings, pending()))
+        let supervisor = self.supervisor.clone();
+        tokio::spawn(async move { run(nodes, view, settings, &supervisor).await })
     }
 
     /// Started, and with a head that all have.
@@ -43,6 +47,11 @@ impl Story {
         story.view.ready().await;
         sleep(3 * SECOND).await;
         story
+    }
+
+    /// Whether this task of the first node is down.
+    fn is_down(&self, task: &str) -> bool {
+        self.supervisor.why_down(&format!("{task} of node {}", self.nodes[0].name())).is_some()
     }
 
     fn grow(&mut self, blocks: u64) -> B256 {
@@ -192,7 +201,7 @@ async fn a_false_block_0_beside_a_node_without_one_is_no_outage() {
     for (errors, is_known) in [(1, true), (u32::MAX, false)] {
         let mut story = Story::of(3, 20);
         let false_tip = story.world.grow(story.world.genesis(9), 20, 9);
-        story.nodes[0] = ModelNode::new(&story.world, false_tip);
+        story.nodes[0] = ModelNode::new(0, &story.world, false_tip);
         story.nodes[1].script.lock().genesis_errors = errors;
         story.start();
         sleep(20 * SECOND).await;
@@ -355,38 +364,6 @@ async fn the_first_head_comes_with_its_marks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lowest_state_is_found_and_moves_along_where_a_node_prunes() {
-    let mut story = Story::of(3, 1_000);
-    story.nodes[0].script.lock().lowest_state = 873;
-    story.start();
-    story.view.ready().await;
-    sleep(10 * SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(873));
-    assert_eq!(story.nodes[1].noted.lock().lowest_state, Some(0));
-    let head = story.grow(10);
-    story.all_have(head);
-    sleep(5 * SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(883));
-}
-
-/// A node that wanted fewer calls for a moment was believed to have no old states for ten minutes.
-#[tokio::test(start_paused = true)]
-async fn a_node_in_trouble_says_nothing_about_its_states() {
-    let story = Story::of(3, 1_000);
-    {
-        let mut script = story.nodes[0].script.lock();
-        (script.lowest_state, script.state_error) = (873, "Too many requests");
-    }
-    story.start();
-    story.view.ready().await;
-    sleep(SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().lowest_state, None, "nothing was learned");
-    story.nodes[0].script.lock().lowest_state = 0;
-    sleep(20 * SECOND).await;
-    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_hint_wakes_the_poll_at_once() {
     let mut story = Story::of(1, 50);
     story.settings.poll_every = Some(100 * SECOND);
@@ -449,6 +426,8 @@ async fn pushed_heads_do_not_make_polls_without_limit() {
     story.nodes[0].script.lock().hints = Some(receiver);
     story.start();
     story.view.ready().await;
+    // The search for old blocks is over by then.
+    sleep(5 * SECOND).await;
     let polls = |story: &Story| story.nodes[0].noted.lock().calls["eth_getBlockByNumber"];
     let before = polls(&story);
     for number in 0..1_000 {
@@ -456,7 +435,7 @@ async fn pushed_heads_do_not_make_polls_without_limit() {
         sleep(SECOND / 100).await;
     }
     let polled = polls(&story) - before;
-    assert!((50..=110).contains(&polled), "{polled} polls in ten seconds");
+    assert!((50..=120).contains(&polled), "{polled} polls in ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
@@ -465,23 +444,97 @@ async fn polling_adapts_to_the_block_time() {
     story.settings.poll_every = None;
     story.start();
     story.view.ready().await;
+    // The search for old blocks is over by then.
+    sleep(5 * SECOND).await;
     let polls = |story: &Story| story.nodes[0].noted.lock().calls["eth_getBlockByNumber"];
     let before = polls(&story);
     sleep(40 * SECOND).await;
-    assert!((9..=12).contains(&(polls(&story) - before)), "a third of twelve seconds");
+    assert!((9..=12).contains(&(polls(&story) - before)), "four seconds at most");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_watchers_stop_when_told() {
     let story = Story::of(2, 50);
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let until = async { stopped.await.unwrap_or_default() };
-    let task = tokio::spawn(run(story.nodes.clone(), Arc::clone(&story.view), story.settings.clone(), until));
+    let task = story.start();
     story.view.ready().await;
-    stop.send(()).expect("it runs");
-    task.await.expect("it ends");
+    task.abort();
+    assert!(task.await.is_err_and(|ended| ended.is_cancelled()));
+    assert!(story.supervisor.report().is_empty(), "tasks that have ended are forgotten");
     let calls = |story: &Story| story.nodes[0].noted.lock().calls.values().sum::<usize>();
     let before = calls(&story);
     sleep(60 * SECOND).await;
     assert_eq!(calls(&story), before);
+}
+
+/// A watcher that had panicked was gone for good. Its node kept the vote for the head that it had then, so two of three nodes
+/// could not move the head when the third one failed.
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_panics_once_watches_again() {
+    let mut story = Story::told(3, 50).await;
+    let watcher = format!("watcher of node {}", story.nodes[0].name());
+    story.nodes[2].set_mood(Behaviour::Dead);
+    story.supervisor.inject_panics(&watcher, 1);
+    sleep(20 * SECOND).await;
+    let head = story.grow(1);
+    story.all_have(head);
+    sleep(10 * SECOND).await;
+    assert_eq!(story.head(), Some(head), "the quorum of two needs the node whose watcher has panicked");
+    assert!(!story.is_down("watcher"));
+    let tasks = story.supervisor.report();
+    assert_eq!(tasks.iter().find(|task| task.name == watcher).map(|task| task.panics), Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_has_no_vote_while_its_watcher_does_not_run() {
+    let mut story = Story::told(2, 50).await;
+    let before = story.tip;
+    story.supervisor.inject_panics(&format!("watcher of node {}", story.nodes[0].name()), u32::MAX);
+    sleep(5 * SECOND).await;
+    assert!(story.is_down("watcher"));
+    let head = story.grow(1);
+    story.all_have(head);
+    sleep(60 * SECOND).await;
+    assert_eq!(story.head(), Some(before), "one vote is no quorum of two");
+    assert_eq!((story.view.is_counted(0), story.view.is_counted(1)), (false, true));
+}
+
+/// With each restart the task begins with what has changed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn the_other_tasks_of_watching_start_again() {
+    let mut story = Story::of(1, 50);
+    story.nodes[0].script.lock().lowest_state = 7;
+    let name = story.nodes[0].name().to_owned();
+    for task in ["blocks of nodes", "check for a stale head", &format!("state probe of node {name}")] {
+        story.supervisor.inject_panics(task, 1);
+    }
+    story.start();
+    sleep(60 * SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().lowest_state, Some(7), "the probe works");
+    let head = story.grow(1);
+    story.all_have(head);
+    sleep(2 * SECOND).await;
+    assert_eq!(story.nodes[0].noted.lock().head.map(|head| head.hash), Some(head), "its blocks are recorded");
+    let panics = |report: &resources::TaskReport| (report.panics, report.is_down);
+    let tasks = story.supervisor.report();
+    assert_eq!(tasks.len(), 4, "{tasks:?}");
+    let others = tasks.iter().filter(|task| !task.name.starts_with("watcher"));
+    assert!(others.clone().all(|task| panics(task) == (1, false)), "{tasks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_other_tasks_of_watching_are_down_when_they_panic_for_ever() {
+    let mut story = Story::told(1, 50).await;
+    let name = story.nodes[0].name().to_owned();
+    let tasks = ["blocks of nodes", "check for a stale head", &format!("state probe of node {name}")];
+    for task in tasks {
+        story.supervisor.inject_panics(task, u32::MAX);
+    }
+    let head = story.grow(1);
+    story.all_have(head);
+    sleep(60 * SECOND).await;
+    for task in tasks {
+        assert!(story.supervisor.why_down(task).is_some_and(|why| why.contains("injected panic")), "{task}");
+    }
+    assert!(!story.is_down("watcher"));
+    assert_eq!(story.head(), Some(head), "the head is known all the same");
 }

@@ -44,14 +44,14 @@ impl RawTransaction {
             PROTECTED_V.. => (v - PROTECTED_V) % 2 == 1,
             _ => return None,
         };
-        if chain_id.is_some() && self.chain_id.as_ref().is_some_and(|said| Some(said.0) != chain_id) {
+        if chain_id.is_some() && self.chain_id.as_ref().is_some_and(|said| Some(said.0.to()) != chain_id) {
             return None;
         }
         let transaction = TxLegacy {
             chain_id,
-            nonce: copy(&self.nonce)?,
+            nonce: copy(&self.nonce)?.to(),
             gas_price: copy(&self.gas_price)?,
-            gas_limit: copy(&self.gas)?,
+            gas_limit: copy(&self.gas)?.to(),
             to: self.kind_of_call(),
             value: copy(&self.value)?,
             input: self.input()?,
@@ -61,10 +61,10 @@ impl RawTransaction {
 
     fn eip2930(&self) -> Option<SignedTransaction> {
         let transaction = TxEip2930 {
-            chain_id: copy(&self.chain_id)?,
-            nonce: copy(&self.nonce)?,
+            chain_id: copy(&self.chain_id)?.to(),
+            nonce: copy(&self.nonce)?.to(),
             gas_price: copy(&self.gas_price)?,
-            gas_limit: copy(&self.gas)?,
+            gas_limit: copy(&self.gas)?.to(),
             to: self.kind_of_call(),
             value: copy(&self.value)?,
             access_list: self.access_list(),
@@ -75,9 +75,9 @@ impl RawTransaction {
 
     fn eip1559(&self) -> Option<SignedTransaction> {
         let transaction = TxEip1559 {
-            chain_id: copy(&self.chain_id)?,
-            nonce: copy(&self.nonce)?,
-            gas_limit: copy(&self.gas)?,
+            chain_id: copy(&self.chain_id)?.to(),
+            nonce: copy(&self.nonce)?.to(),
+            gas_limit: copy(&self.gas)?.to(),
             max_fee_per_gas: copy(&self.max_fee_per_gas)?,
             max_priority_fee_per_gas: copy(&self.max_priority_fee_per_gas)?,
             to: self.kind_of_call(),
@@ -91,9 +91,9 @@ impl RawTransaction {
     fn eip4844(&self) -> Option<SignedTransaction> {
         let hashes = self.blob_versioned_hashes.as_deref()?;
         let transaction = TxEip4844 {
-            chain_id: copy(&self.chain_id)?,
-            nonce: copy(&self.nonce)?,
-            gas_limit: copy(&self.gas)?,
+            chain_id: copy(&self.chain_id)?.to(),
+            nonce: copy(&self.nonce)?.to(),
+            gas_limit: copy(&self.gas)?.to(),
             max_fee_per_gas: copy(&self.max_fee_per_gas)?,
             max_priority_fee_per_gas: copy(&self.max_priority_fee_per_gas)?,
             to: self.called()?,
@@ -108,9 +108,9 @@ impl RawTransaction {
 
     fn eip7702(&self) -> Option<SignedTransaction> {
         let transaction = TxEip7702 {
-            chain_id: copy(&self.chain_id)?,
-            nonce: copy(&self.nonce)?,
-            gas_limit: copy(&self.gas)?,
+            chain_id: copy(&self.chain_id)?.to(),
+            nonce: copy(&self.nonce)?.to(),
+            gas_limit: copy(&self.gas)?.to(),
             max_fee_per_gas: copy(&self.max_fee_per_gas)?,
             max_priority_fee_per_gas: copy(&self.max_priority_fee_per_gas)?,
             to: self.called()?,

@@ -78,7 +78,15 @@ impl Simulation {
 
     fn push(&mut self, account: usize) {
         let (class, needs, account) = (Class::Evm, Needs::default(), self.accounts[account]);
-        let call = RpcCall { method: "m", params: Bytes::new(), class, needs, may_hedge: false, account };
+        let call = RpcCall {
+            method: "m",
+            params: Bytes::new(),
+            class,
+            needs,
+            may_hedge: false,
+            account,
+            block_by_hash: None,
+        };
         let (call, reply) = PendingCall::new(&call, Instant::now() + Duration::from_secs(60));
         if let Ok(is_task_needed) = self.queue.push(call) {
             self.callers.push(reply);

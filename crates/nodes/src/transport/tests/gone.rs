@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 use super::node::*;
-use crate::call::{Ask, Class};
+use crate::call::{Ask, Class, Fault};
 use crate::transport::{Client, EndpointLimits};
 
 /// A node that answers after 50 ms, and the params of all calls that it got.
@@ -100,6 +101,28 @@ fn a_client_outlives_the_runtimes_that_use_it() {
     assert_eq!(client.stats().connections_open, 0);
     drop(stop);
     let _stopped = serving.join().unwrap();
+}
+
+/// Calls behind an exchange whose task was gone, with its runtime or by a panic, waited until their deadlines.
+#[test]
+fn calls_behind_a_connection_that_is_gone_are_not_left_waiting() {
+    let run = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let nodes = run();
+    let (node, heard) = nodes.block_on(slow());
+    let client =
+        Client::new(node.endpoint(), EndpointLimits { connections_max: 1, ..EndpointLimits::default() });
+    let (gone, other) = (run(), run());
+    let (first, waiting) = (call(Class::Evm, "[1]"), call(Class::Evm, "[2]"));
+    let mut first = Box::pin(client.ask(&first, in_ms(600_000)));
+    let mut waiting = Box::pin(client.ask(&waiting, in_ms(600_000)));
+    // Their only task is on the first runtime, which never gets to a reply.
+    gone.block_on(async { assert!((&mut first).now_or_never().is_none()) });
+    other.block_on(async { assert!((&mut waiting).now_or_never().is_none()) });
+    drop(gone);
+    let answer = other.block_on(async { timeout(Duration::from_secs(60), waiting).await });
+    // It fails, or is sent over a new connection, where this node says nothing.
+    assert!(matches!(answer.expect("it is not left waiting"), Err(Fault::Closed | Fault::Timeout)));
+    drop((nodes, heard));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

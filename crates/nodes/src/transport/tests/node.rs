@@ -157,7 +157,15 @@ pub(super) fn id_of(body: &Value) -> u64 {
 pub(super) fn call(class: Class, params: &str) -> RpcCall {
     let params = Bytes::copy_from_slice(params.as_bytes());
     let (needs, account) = (Needs::default(), AccountId::NONE);
-    RpcCall { method: "eth_getStorageAt", params, class, needs, may_hedge: true, account }
+    RpcCall {
+        method: "eth_getStorageAt",
+        params,
+        class,
+        needs,
+        may_hedge: true,
+        account,
+        block_by_hash: None,
+    }
 }
 
 /// Waits for something that others bring about.

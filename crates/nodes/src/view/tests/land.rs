@@ -11,6 +11,8 @@ pub(super) const SALT_B: u64 = 2;
 pub(super) struct Land {
     pub(super) genesis: B256,
     blocks: B256Map<SeenBlock>,
+    /// Seconds by which new blocks are later than one each twelve seconds.
+    later: u64,
 }
 
 impl Land {
@@ -20,7 +22,7 @@ impl Land {
 
     pub(super) fn with_genesis(genesis: B256) -> Self {
         let block = block(BlockId { number: 0, hash: genesis }, B256::ZERO);
-        Self { genesis, blocks: [(genesis, block)].into_iter().collect() }
+        Self { genesis, blocks: [(genesis, block)].into_iter().collect(), later: 0 }
     }
 
     /// Blocks upon `from`; those of equal salt are equal.
@@ -29,10 +31,19 @@ impl Land {
         for _ in 0..blocks {
             let hash = keccak256([parent.hash.as_slice(), &salt.to_be_bytes()].concat());
             let id = BlockId { number: parent.number + 1, hash };
-            self.blocks.entry(hash).or_insert_with(|| block(id, parent.hash));
+            let new = || {
+                let block = block(id, parent.hash);
+                SeenBlock { timestamp: block.timestamp + self.later, ..block }
+            };
+            self.blocks.entry(hash).or_insert_with(new);
             parent = id;
         }
         parent.hash
+    }
+
+    /// Makes no blocks for so many seconds.
+    pub(super) fn pause(&mut self, seconds: u64) {
+        self.later += seconds;
     }
 
     pub(super) fn block(&self, hash: B256) -> SeenBlock {
