@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use resources::{MemoryBudget, ThreadPool};
+use resources::{DiskHealth, MemoryBudget, ThreadPool};
 
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
@@ -29,6 +29,14 @@ impl Sources {
         match self {
             Self::Embedded(source) => source.own_archive().cloned(),
             Self::Remote(nodes) => nodes.executed_chain().map(|chain| Arc::clone(chain.archive())),
+        }
+    }
+
+    /// The health of the disk that blocks of nodes are written to, if there are nodes.
+    pub fn disk(&self) -> Option<&DiskHealth> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Remote(nodes) => Some(nodes.disk()),
         }
     }
 }

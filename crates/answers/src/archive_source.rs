@@ -8,7 +8,6 @@ mod simulation; // calls and estimates
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use arc_swap::ArcSwap;
 use archive::{Archive, Snapshot, StateSource, StoreError};
 use methods::{BlockRef, GatewayQuery, Query, StateQuery, StateValue};
 
@@ -40,12 +39,12 @@ mod brief {
     pub(super) const MEMORY_BYTES_MAX: u64 = 512 << 10;
 }
 
-/// Answers calls from an archive.
+/// Answers calls from an archive. It keeps no snapshot between two requests: the pages of the file that an old snapshot needs
+/// cannot be used again, so an import into an archive that nobody asks would make the file grow without bound.
 #[derive(Debug)]
 pub struct ArchiveSource {
     archive: Arc<Archive>,
-    /// The newest snapshot that was asked for.
-    newest: ArcSwap<ArchiveSnapshot>,
+    context: Arc<ArchiveContext>,
 }
 
 /// The archive as it was at one head.
@@ -75,24 +74,14 @@ impl ArchiveSource {
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: AnswerLimits) -> Self {
         let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
-        let snapshot = Arc::clone(&archive.current());
-        Self { archive, newest: ArcSwap::from_pointee(ArchiveSnapshot { snapshot, context }) }
+        Self { archive, context }
     }
 }
 
 impl SnapshotSource for ArchiveSource {
     fn snapshot(&self) -> Arc<dyn Source> {
-        let current = self.archive.current();
-        let newest = self.newest.load_full();
-        if Arc::ptr_eq(&newest.snapshot, &current) {
-            return newest;
-        }
-        let newer = Arc::new(ArchiveSnapshot {
-            snapshot: Arc::clone(&current),
-            context: Arc::clone(&newest.context),
-        });
-        self.newest.store(Arc::clone(&newer));
-        newer
+        let snapshot = Arc::clone(&self.archive.current());
+        Arc::new(ArchiveSnapshot { snapshot, context: Arc::clone(&self.context) })
     }
 
     fn own_archive(&self) -> Option<&Arc<Archive>> {
@@ -215,5 +204,26 @@ impl ArchiveReader<'_> {
 impl From<StoreError> for Failure {
     fn from(cause: StoreError) -> Self {
         Self::Broken(cause.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The snapshot of the last request was kept until the next one: an import meanwhile could use no page of the file again.
+    #[test]
+    fn no_snapshot_is_kept_between_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let genesis = r#"{"config":{"chainId":1337},"alloc":{},"difficulty":"0x1","gasLimit":"0x1c9c380"}"#;
+        let archive = Arc::new(Archive::open_or_create(folder.path(), genesis).unwrap());
+        let holders = || Arc::strong_count(&archive.snapshot());
+        let before = holders();
+        let source = ArchiveSource::new(Arc::clone(&archive), AnswerLimits::default());
+        assert_eq!(holders(), before);
+        let asked = source.snapshot();
+        assert_eq!(holders(), before + 1);
+        drop(asked);
+        assert_eq!(holders(), before);
     }
 }

@@ -3,7 +3,7 @@
 //! A key is the whole question with its blocks pinned by hash, so an answer for a block that was reorganised away is not found
 //! by a number or a tag: these mean another hash. Two kinds of questions name no block. Those about the head are cached under
 //! the head's hash. Those about a transaction are cached together with the block that it is in, and are answers only while that
-//! block is canonical. Answers do not expire by time.
+//! block is canonical. Answers that are proven do not expire by time.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 use methods::{BlockRef, GatewayQuery, LogFilterParams, Query};
+use nodes::GivenBy;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 use resources::ChargedReaders;
 
@@ -74,16 +75,6 @@ impl CacheLookup<'_> {
             Some(head) => CacheKey::AtHead(self.query.clone(), head),
         }
     }
-}
-
-/// Which nodes gave or confirmed an answer, and how many wrong answers were known of them then. When there are more, the
-/// answer is void.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GivenBy {
-    /// One bit for each of the first 64 nodes. Further ones always count.
-    pub(super) nodes: u64,
-    /// The number of wrong answers of these nodes together.
-    pub(super) wrong_answers: u64,
 }
 
 /// An answer in the cache.

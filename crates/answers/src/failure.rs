@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::Bytes as Data;
-use resources::OverBudget;
+use resources::{OverBudget, PoolFailure};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +24,16 @@ pub enum Failure {
     CallTimeout(Duration),
     /// Nobody can answer now; the same call may succeed later.
     Unavailable,
+    /// The same, with what keeps each node from answering, in plain words.
+    NotServed { reason: String },
+    /// No node that has answered has it, but they may lack what is old, and another node has not answered in time.
+    AbsenceUnknown,
     /// Every node is known to lack the method or the state that the call needs, so that asking again does not help.
     Lacking,
     /// The block has a transaction of a type that is unknown here, so nothing proves what nodes say about it.
     CannotBeProven { transaction_type: u64 },
+    /// A block cannot be proven: its header has members of a later fork without those of an earlier one.
+    OddHeader,
     /// No node proves the state, and there are not enough nodes to confirm it.
     StateNotProven,
     /// No node has the state of a block that was reorganised away.
@@ -36,6 +42,15 @@ pub enum Failure {
     OverCapacity,
     /// Our own fault. The text is for the log only.
     Broken(String),
+}
+
+impl From<PoolFailure> for Failure {
+    fn from(failure: PoolFailure) -> Self {
+        match failure {
+            PoolFailure::Refused => Self::OverCapacity,
+            PoolFailure::Panicked => Self::Broken("a job of the thread pool panicked".to_owned()),
+        }
+    }
 }
 
 impl From<OverBudget> for Failure {

@@ -57,15 +57,19 @@ impl<K: Eq + Hash, T: Clone> Flights<K, T> {
         let (receiver, started) = self.join_or_start(&key);
         let waiting = FlightWaiter { flights: self, key: &key, receiver };
         if let Some(abandoned) = started {
-            let (flights, delivered_key) = (Arc::clone(self), Arc::clone(&key));
+            let lead = FlightLeader::new(self, &key, &abandoned);
             let work = work(Arc::clone(&abandoned));
+            let (flights, led_key, led) = (Arc::clone(self), Arc::clone(&key), Arc::clone(&abandoned));
             let job = move || {
+                let lead = FlightLeader::new(&flights, &led_key, &led);
                 let outcome = work();
-                flights.deliver(&delivered_key, &abandoned, &outcome);
+                lead.deliver(&outcome);
             };
             if pool.submit(account, job).is_err() {
-                return self.refuse(&key);
+                lead.deliver(&Err(Failure::OverCapacity));
+                return Err(Failure::OverCapacity);
             }
+            lead.hand_over();
         }
         waiting.outcome().await
     }
@@ -84,21 +88,21 @@ impl<K: Eq + Hash, T: Clone> Flights<K, T> {
         let key = Arc::new(key);
         let mut has_waited = false;
         loop {
-            let mine = match self.join_or_start(&key) {
-                (_, Some(mine)) => mine,
+            let (receiver, started) = self.join_or_start(&key);
+            // The leader waits, too, so that the flight does not end when all others have gone.
+            let mut waiting = FlightWaiter { flights: self, key: &key, receiver };
+            let Some(mine) = started else {
                 // The one who is at it may have more time.
-                (receiver, None) => match timeout_at(deadline, receiver).await {
+                match timeout_at(deadline, &mut waiting.receiver).await {
                     Err(_) => return Err(Failure::Unavailable),
-                    Ok(Ok(Err(failure))) if !has_waited && is_of_the_first(&failure) => {
-                        has_waited = true;
-                        continue;
-                    }
+                    Ok(Ok(Err(failure))) if !has_waited && is_of_the_first(&failure) => has_waited = true,
                     Ok(Ok(outcome)) => return outcome,
                     // The call that led the flight was cancelled.
-                    Ok(Err(_)) => continue,
-                },
+                    Ok(Err(_)) => {}
+                }
+                continue;
             };
-            let lead = Lead { flights: self, key: &key, mine: &mine, delivered: false };
+            let lead = FlightLeader::new(self, &key, &mine);
             let outcome = work().await;
             lead.deliver(&outcome);
             return outcome;
@@ -155,15 +159,6 @@ impl<K: Eq + Hash, T: Clone> Flights<K, T> {
         }
     }
 
-    /// The pool is full: whoever joined in the meantime is refused too.
-    fn refuse(&self, key: &Arc<K>) -> FlightResult<T> {
-        let flight = self.under_way.lock().remove(key);
-        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
-            let _gone = waiter.send(Err(Failure::OverCapacity));
-        }
-        Err(Failure::OverCapacity)
-    }
-
     /// Removes waiters that were cancelled. Work for which nobody waits any more is told to stop.
     fn leave(&self, key: &Arc<K>) {
         let mut under_way = self.under_way.lock();
@@ -182,6 +177,7 @@ fn is_of_the_first(failure: &Failure) -> bool {
     matches!(
         failure,
         Failure::Unavailable
+            | Failure::AbsenceUnknown
             | Failure::OverCapacity
             | Failure::QueryTimeout
             | Failure::NotIndexed { .. }
@@ -189,24 +185,35 @@ fn is_of_the_first(failure: &Failure) -> bool {
     )
 }
 
-/// The call that works out a shared answer. If it is dropped before it has one, the channels of those who wait close.
-struct Lead<'a, K: Eq + Hash, T: Clone> {
+/// Whoever works out a shared answer. If it is dropped before it has one, because the call was cancelled or the work has
+/// panicked, the channels of those who wait close.
+struct FlightLeader<'a, K: Eq + Hash, T: Clone> {
     flights: &'a Flights<K, T>,
     key: &'a Arc<K>,
     mine: &'a Arc<AtomicBool>,
-    delivered: bool,
+    /// Whether it has an answer, or somebody else leads.
+    is_over: bool,
 }
 
-impl<K: Eq + Hash, T: Clone> Lead<'_, K, T> {
+impl<'a, K: Eq + Hash, T: Clone> FlightLeader<'a, K, T> {
+    fn new(flights: &'a Flights<K, T>, key: &'a Arc<K>, mine: &'a Arc<AtomicBool>) -> Self {
+        Self { flights, key, mine, is_over: false }
+    }
+
     fn deliver(mut self, outcome: &FlightResult<T>) {
-        self.delivered = true;
+        self.is_over = true;
         self.flights.deliver(self.key, self.mine, outcome);
+    }
+
+    /// The job in the pool leads from now on.
+    fn hand_over(mut self) {
+        self.is_over = true;
     }
 }
 
-impl<K: Eq + Hash, T: Clone> Drop for Lead<'_, K, T> {
+impl<K: Eq + Hash, T: Clone> Drop for FlightLeader<'_, K, T> {
     fn drop(&mut self) {
-        if !self.delivered {
+        if !self.is_over {
             self.flights.end(self.key, self.mine);
         }
     }
@@ -285,5 +292,61 @@ mod tests {
         assert_eq!(followed(Failure::NotIndexed { from: 1, to: 2 }).await, Ok(1));
         assert_eq!(followed(Failure::CallTimeout(Duration::from_secs(5))).await, Ok(1));
         assert_eq!(followed(Failure::Lacking).await, Err(Failure::Lacking));
+    }
+
+    /// A panic of the work left its flight behind, and all who asked for the same waited for ever.
+    #[tokio::test]
+    async fn a_panic_ends_the_flight_and_not_those_who_wait() {
+        let flights: Arc<Flights<u8, u8>> = Arc::default();
+        let (pool, account) = (ThreadPool::start(1, 16).unwrap(), AccountId::unique());
+        let (begin, begun) = std::sync::mpsc::channel::<()>();
+        let mut leader = pin!(flights.join(7, account, &pool, |_| move || {
+            let _released = begun.recv();
+            panic!("a fault of ours")
+        }));
+        assert!((&mut leader).now_or_never().is_none());
+        let mut follower = pin!(flights.join(7, account, &pool, |_| || Ok(1)));
+        assert!((&mut follower).now_or_never().is_none());
+        drop(begin);
+        assert!(matches!(leader.await, Err(Failure::Broken(_))));
+        assert!(matches!(follower.await, Err(Failure::Broken(_))));
+        assert_eq!(flights.join(7, account, &pool, |_| || Ok(2)).await, Ok(2));
+    }
+
+    #[tokio::test]
+    async fn a_follower_tries_for_itself_when_the_first_panics() {
+        let flights: Flights<u8, u8> = Flights::default();
+        let (begin, begun) = oneshot::channel::<()>();
+        let mut begun = Some(begun);
+        let leader = flights.share(7, far(), || {
+            let begun = begun.take();
+            async move {
+                let _released = begun.unwrap().await;
+                panic!("a fault of ours")
+            }
+        });
+        let mut leader = pin!(std::panic::AssertUnwindSafe(leader).catch_unwind());
+        assert!((&mut leader).now_or_never().is_none());
+        let mut follower = pin!(flights.share(7, far(), || async { Ok(1) }));
+        assert!((&mut follower).now_or_never().is_none());
+        drop(begin);
+        assert!(leader.await.is_err());
+        assert_eq!(follower.await, Ok(1));
+        assert!(flights.is_empty());
+    }
+
+    /// Callers that had gone stayed in the list of those who wait until the flight ended, 30 seconds later.
+    #[tokio::test]
+    async fn callers_that_have_gone_are_not_kept() {
+        let flights: Flights<u8, u8> = Flights::default();
+        let mut leader = pin!(flights.share(7, far(), pending));
+        assert!((&mut leader).now_or_never().is_none());
+        let waiting = || flights.under_way.lock().values().map(|flight| flight.waiters.len()).sum::<usize>();
+        for _ in 0..100 {
+            assert!(flights.share(7, far(), || async { Ok(1) }).now_or_never().is_none());
+            assert!(flights.share(7, Instant::now(), || async { Ok(1) }).await.is_err());
+        }
+        assert_eq!(waiting(), 1, "only the leader is left");
+        assert_eq!(flights.joined(), 200);
     }
 }

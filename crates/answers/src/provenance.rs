@@ -44,3 +44,11 @@ pub struct Answer {
     pub provenance: Provenance,
     pub shared: Option<Bytes>,
 }
+
+impl Answer {
+    /// The same answer, of which something else is verified no further than this.
+    pub(crate) fn verified_at_most(mut self, most: Verification) -> Self {
+        self.provenance.verified = self.provenance.verified.min(most);
+        self
+    }
+}

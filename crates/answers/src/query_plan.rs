@@ -92,6 +92,14 @@ fn block_effort(part: BlockPart) -> Effort {
 }
 
 impl Subject<'_> {
+    /// The transaction that is asked for, or whose receipt is.
+    pub(crate) fn transaction(self) -> Option<B256> {
+        match self {
+            Self::Node(query) => query.transaction().map(|query| query.hash),
+            Self::Gateway(_) | Self::Logs(_) => None,
+        }
+    }
+
     /// The transaction whose receipt is asked for.
     pub(crate) fn receipt(self) -> Option<B256> {
         match self {

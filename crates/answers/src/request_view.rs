@@ -14,8 +14,8 @@ use crate::call_account::CallAccount;
 use crate::embedded::{Embedded, EmbeddedCall};
 use crate::failure::Failure;
 use crate::pool_backend::{PoolBackend, PoolView};
-use crate::provenance::{Answer, Provenance};
-use crate::remote::{NamedBy, NodeCall, PartnerView};
+use crate::provenance::{Answer, Provenance, Verification};
+use crate::remote::{NamedBy, NodeCall, PartnerView, PoolSource};
 use crate::unanswered::{Repetition, Unanswered};
 use crate::view::{ChainView, Source};
 
@@ -47,6 +47,10 @@ enum CallChain<'v> {
     Nodes {
         backend: &'v PoolBackend,
         chain: &'v Arc<CanonicalChain>,
+        /// How far it is verified that the blocks of the call are the ones that it means.
+        blocks_verified: Verification,
+        /// How far it is verified that a block of the call that the chain does not have does not exist.
+        absence_verified: Verification,
     },
     Partner {
         backend: &'v PoolBackend,
@@ -109,7 +113,10 @@ impl<'b> RequestView<'b> {
         let (chain, partner_view) = (view.chain.as_ref(), &view.partner_view);
         let named_by = backend.remote.find_blocks(account, chain, partner_view, method, query, may_fail_over);
         Ok(CallView(match named_by.await? {
-            NamedBy::Nodes(chain) => CallChain::Nodes { backend, chain },
+            NamedBy::Nodes { chain, absence_verified } => {
+                let blocks_verified = backend.remote.blocks_verified(chain, query);
+                CallChain::Nodes { backend, chain, blocks_verified, absence_verified }
+            }
             NamedBy::Partner { view, deadline } => CallChain::Partner { backend, view, deadline },
         }))
     }
@@ -151,22 +158,28 @@ impl CallView<'_> {
                     }
                 }
             }
-            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain } if at_pending => {
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain, .. } if at_pending => {
                 let chain = Some(&**chain);
                 Box::pin(remote.answer_pending(account.id, chain, method, &query, may_fail_over)).await
             }
             CallChain::Partner { backend: PoolBackend { remote, .. }, .. } if at_pending => {
                 Box::pin(remote.answer_pending(account.id, None, method, &query, may_fail_over)).await
             }
-            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain } => {
-                match remote.cached_answer(account.id, chain, method, &query) {
-                    Some(answer) => answer,
+            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain, blocks_verified, .. } => {
+                let is_placed_by_answer = matches!(query, Query::Transaction(_));
+                let answered = match remote.cached_answer(account.id, chain, method, &query) {
+                    Some(answered) => answered?,
                     None => {
                         let call = NodeCall { account: account.id, chain, method, may_fail_over, repetition };
                         // Boxed: the future is large, and few calls need it.
-                        return box_future(|| remote.answer(call, query)).await;
+                        box_future(|| remote.answer(call, query)).await?
                     }
-                }
+                };
+                let place_verified = match is_placed_by_answer {
+                    true => remote.place_verified(chain, answered.provenance.block),
+                    false => blocks_verified,
+                };
+                Ok(answered.verified_at_most(place_verified))
             }
             CallChain::Partner { backend: PoolBackend { remote, .. }, view, deadline } => {
                 Box::pin(remote.answer_in_partner_view(account.id, view, method, &query, deadline)).await
@@ -175,11 +188,12 @@ impl CallView<'_> {
         Ok(answered?)
     }
 
-    /// Where it came from that a block does not exist, if that is reported to callers.
-    pub fn absence_provenance(&self, method: &Method) -> Option<Provenance> {
+    /// Where it came from that a block does not exist.
+    pub fn absence_provenance(&self, method: &Method) -> Provenance {
         match self.0 {
-            CallChain::Partner { backend, view, .. } => Some(backend.remote.absent_at_partner(view, method)),
-            CallChain::Embedded { .. } | CallChain::Executed { .. } | CallChain::Nodes { .. } => None,
+            CallChain::Partner { backend, view, .. } => backend.remote.absent_at_partner(view, method),
+            CallChain::Nodes { absence_verified, .. } => PoolSource::absent_at_nodes(absence_verified),
+            CallChain::Embedded { .. } | CallChain::Executed { .. } => Provenance::archive(None),
         }
     }
 }

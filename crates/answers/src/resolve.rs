@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::failure::Failure;
 use crate::view::ChainView;
-use methods::{BlockParam, BlockRef, LogBlocks, LogsQuery, Method, MissingBlock, Query, Tag};
+use methods::{BlockParam, BlockRef, FeeQuery, LogBlocks, LogsQuery, Method, MissingBlock, Query, Tag};
 
 /// A call whose blocks are settled.
 #[derive(Debug)]
@@ -33,6 +33,11 @@ pub enum Unresolved {
     UnknownLogsBlock,
     BadRange,
     BeyondHead,
+    /// A fee history ends above the head.
+    FeesBeyondHead {
+        requested: u64,
+        head: u64,
+    },
     RangeTooLong {
         blocks: u64,
         most: u64,
@@ -68,6 +73,11 @@ pub fn resolve(
         Query::Logs(LogsQuery { filter, blocks }) => {
             let blocks = resolver.log_blocks(blocks)?;
             return Ok(Resolved::Pinned(Query::Logs(LogsQuery { filter, blocks })));
+        }
+        Query::Fees(FeeQuery::History { newest: BlockParam::Number(requested), .. })
+            if requested > resolver.head.number =>
+        {
+            return Err(Unresolved::FeesBeyondHead { requested, head: resolver.head.number });
         }
         query @ (Query::Gateway(_)
         | Query::Fees(_)

@@ -47,7 +47,11 @@ pub fn why_not_available(name: &str) -> Option<&'static str> {
         | "eth_callMany"
         | "eth_callBundle"
         | "eth_config"
-        | "web3_sha3" => ELSEWHERE,
+        | "web3_sha3"
+        | "debug_getRawBlock"
+        | "debug_getRawHeader"
+        | "debug_getRawReceipts"
+        | "debug_getRawTransaction" => ELSEWHERE,
         _ => return why_namespace_not_available(name.split_once('_')?.0),
     })
 }

@@ -29,7 +29,7 @@ impl ArchiveReader<'_> {
         match fee {
             NextBlockFee::GasPrice => {
                 let priority_fee = self.suggested_priority_fee()?;
-                Ok(next_base_fee(self.snapshot)? + priority_fee)
+                Ok(next_base_fee(self.snapshot)?.saturating_add(priority_fee))
             }
             NextBlockFee::PriorityFee => self.suggested_priority_fee(),
         }

@@ -4,14 +4,25 @@
 //! When none of them has it, there is none until the next head, because a receipt comes with a block. With the next head
 //! everything is forgotten.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use alloy_primitives::B256;
 use methods::BlockRef;
+use nodes::GivenBy;
 use parking_lot::Mutex;
 
-/// Transactions that are remembered: more than are waited for between two blocks. Some 4 MB when full.
+use crate::provenance::Verification;
+
+/// Transactions that are remembered: more than are waited for between two blocks. Some 8 MB when full.
 const ABSENT_MAX: usize = 65_536;
+
+/// A receipt that is not there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AbsentReceipt {
+    pub(super) verified: Verification,
+    /// Who has said that there is none.
+    pub(super) given_by: GivenBy,
+}
 
 /// Transactions without a receipt at a head.
 #[derive(Debug, Default)]
@@ -21,19 +32,20 @@ pub(super) struct AbsentReceipts(Mutex<AtHead>);
 struct AtHead {
     /// The epoch of the head, and the head.
     head: Option<(u64, BlockRef)>,
-    transactions: HashSet<B256>,
+    transactions: HashMap<B256, AbsentReceipt>,
 }
 
 impl AbsentReceipts {
-    /// Whether it is known that there is no such receipt at this head.
-    pub(super) fn has(&self, head: BlockRef, transaction: &B256) -> bool {
+    /// The entry for a receipt that is not there at this head.
+    pub(super) fn get(&self, head: BlockRef, transaction: &B256) -> Option<AbsentReceipt> {
         let known = self.0.lock();
-        known.head.is_some_and(|(_, known)| known == head) && known.transactions.contains(transaction)
+        known.head.filter(|(_, known)| *known == head)?;
+        known.transactions.get(transaction).copied()
     }
 
     /// Remembers a transaction as absent. A call that began at an older head says nothing about the present one. A chain that
     /// begins anew has lower numbers and another epoch.
-    pub(super) fn add(&self, epoch: u64, head: BlockRef, transaction: B256) {
+    pub(super) fn add(&self, epoch: u64, head: BlockRef, transaction: B256, absent: AbsentReceipt) {
         let mut known = self.0.lock();
         let is_newer =
             |(known_epoch, known): (u64, BlockRef)| (known_epoch, known.number) > (epoch, head.number);
@@ -44,8 +56,8 @@ impl AbsentReceipts {
             known.head = Some((epoch, head));
             known.transactions.clear();
         }
-        if known.transactions.len() < ABSENT_MAX {
-            known.transactions.insert(transaction);
+        if known.transactions.len() < ABSENT_MAX || known.transactions.contains_key(&transaction) {
+            known.transactions.insert(transaction, absent);
         }
     }
 }
@@ -58,6 +70,15 @@ mod tests {
         B256::left_padding_from(&number.to_be_bytes())
     }
 
+    fn has(absent: &AbsentReceipts, head: BlockRef, transaction: &B256) -> bool {
+        absent.get(head, transaction).is_some()
+    }
+
+    fn add(absent: &AbsentReceipts, epoch: u64, head: BlockRef, transaction: B256) {
+        let receipt = AbsentReceipt { verified: Verification::None, given_by: GivenBy::expired() };
+        absent.add(epoch, head, transaction, receipt);
+    }
+
     fn head(number: u64) -> BlockRef {
         BlockRef { number, hash: hash(number) }
     }
@@ -65,38 +86,38 @@ mod tests {
     #[test]
     fn all_is_forgotten_with_the_next_head() {
         let absent = AbsentReceipts::default();
-        absent.add(0, head(1), hash(7));
-        assert!(absent.has(head(1), &hash(7)));
-        assert!(!absent.has(head(1), &hash(8)) && !absent.has(head(2), &hash(7)));
-        absent.add(0, head(2), hash(8));
-        assert!(absent.has(head(2), &hash(8)));
-        assert!(!absent.has(head(2), &hash(7)) && !absent.has(head(1), &hash(7)));
+        add(&absent, 0, head(1), hash(7));
+        assert!(has(&absent, head(1), &hash(7)));
+        assert!(!has(&absent, head(1), &hash(8)) && !has(&absent, head(2), &hash(7)));
+        add(&absent, 0, head(2), hash(8));
+        assert!(has(&absent, head(2), &hash(8)));
+        assert!(!has(&absent, head(2), &hash(7)) && !has(&absent, head(1), &hash(7)));
     }
 
     /// A slow call that had begun at an older head cleared what was known at the newer one.
     #[test]
     fn what_was_found_at_an_older_head_changes_nothing() {
         let absent = AbsentReceipts::default();
-        absent.add(0, head(2), hash(8));
-        absent.add(0, head(1), hash(7));
-        assert!(absent.has(head(2), &hash(8)) && !absent.has(head(1), &hash(7)));
+        add(&absent, 0, head(2), hash(8));
+        add(&absent, 0, head(1), hash(7));
+        assert!(has(&absent, head(2), &hash(8)) && !has(&absent, head(1), &hash(7)));
     }
 
     /// After a chain had begun anew at a lower number, nothing was remembered until it was as long as the old one.
     #[test]
     fn a_chain_that_begins_anew_is_remembered() {
         let absent = AbsentReceipts::default();
-        absent.add(0, head(1_000), hash(7));
-        absent.add(1, head(3), hash(8));
-        assert!(absent.has(head(3), &hash(8)) && !absent.has(head(1_000), &hash(7)));
-        absent.add(0, head(1_001), hash(9));
-        assert!(absent.has(head(3), &hash(8)));
+        add(&absent, 0, head(1_000), hash(7));
+        add(&absent, 1, head(3), hash(8));
+        assert!(has(&absent, head(3), &hash(8)) && !has(&absent, head(1_000), &hash(7)));
+        add(&absent, 0, head(1_001), hash(9));
+        assert!(has(&absent, head(3), &hash(8)));
     }
 
     #[test]
     fn there_is_an_end_to_it() {
         let absent = AbsentReceipts::default();
-        (0..=ABSENT_MAX as u64).for_each(|number| absent.add(0, head(1), hash(number)));
-        assert!(absent.has(head(1), &hash(0)) && !absent.has(head(1), &hash(ABSENT_MAX as u64)));
+        (0..=ABSENT_MAX as u64).for_each(|number| add(&absent, 0, head(1), hash(number)));
+        assert!(has(&absent, head(1), &hash(0)) && !has(&absent, head(1), &hash(ABSENT_MAX as u64)));
     }
 }

@@ -11,7 +11,7 @@ use resources::MemoryCharge;
 
 use super::asking::Asking;
 use super::fetched::{CacheDecision, Fetched, NULL, written};
-use super::located::Located;
+use super::located::{Located, Nowhere};
 use super::mined::{blob_fee, write_mined_receipt, write_mined_transaction, write_whole_block};
 use super::pool_source::PoolSource;
 use super::proven_blocks::block_of;
@@ -100,7 +100,7 @@ impl PoolSource {
             true => Writing::Short,
             false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },
         };
-        let blob_fee = blob_fee(self.chain_id(), body.header());
+        let blob_fee = blob_fee(self.blob_network(), body.header());
         self.write(asking, work, move |budget, json| {
             let (mut logs, mut outcome) = (LogWriter::default(), Ok(()));
             json.list(0..receipts.len(), |json, index| {
@@ -161,7 +161,7 @@ impl PoolSource {
                 Ok(not_mined(result, Verification::None, CacheDecision::No))
             }
             // It may be pending any moment.
-            Located::Nowhere { .. } => Ok(not_mined(NULL, Verification::Confirmed, CacheDecision::No)),
+            Located::Nowhere(Nowhere { verified, .. }) => Ok(not_mined(NULL, verified, CacheDecision::No)),
         }
     }
 
@@ -171,10 +171,10 @@ impl PoolSource {
                 let block = block_of(&body);
                 at(block, self.mined_receipt(asking, body, index).await)
             }
-            Located::Pending(_) => Ok(not_mined(NULL, Verification::Confirmed, CacheDecision::No)),
-            Located::Nowhere { all_say_so } => {
+            Located::Pending(_) => Ok(not_mined(NULL, Verification::None, CacheDecision::No)),
+            Located::Nowhere(Nowhere { all_say_so, verified }) => {
                 let cache = if all_say_so { CacheDecision::Absent } else { CacheDecision::No };
-                Ok(not_mined(NULL, Verification::Confirmed, cache))
+                Ok(not_mined(NULL, verified, cache))
             }
         }
     }
@@ -187,7 +187,7 @@ impl PoolSource {
     ) -> Result<Bytes, Failure> {
         let receipts = self.receipts(asking, &body).await?;
         let logs = receipts.get(index).map_or(0, |receipt| receipt.logs.len());
-        let blob_fee = blob_fee(self.chain_id(), body.header());
+        let blob_fee = blob_fee(self.blob_network(), body.header());
         let work = match logs <= ITEMS_AT_ONCE_MAX {
             true => Writing::Short,
             false => Writing::Long { held_bytes: body.bytes() + receipts.bytes() },
@@ -225,9 +225,7 @@ impl PoolSource {
         };
         match work {
             Writing::Short => job(),
-            Writing::Long { .. } => {
-                self.threads.run(asking.account, job).await.ok_or(Failure::OverCapacity)?
-            }
+            Writing::Long { .. } => self.threads.run(asking.account, job).await?,
         }
     }
 }

@@ -12,6 +12,10 @@ pub(super) fn head(chain: &CanonicalChain) -> BlockRef {
     block_ref(chain.head())
 }
 
+pub(super) fn block_id(block: BlockRef) -> BlockId {
+    BlockId { number: block.number, hash: block.hash }
+}
+
 pub(super) fn block_ref(id: BlockId) -> BlockRef {
     BlockRef { number: id.number, hash: id.hash }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use methods::{BlockParam, BlockRef, Method, Query};
-use nodes::{BlockId, CanonicalChain};
+use nodes::{Absence, BlockId, CanonicalChain, Standing};
 use resources::AccountId;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -14,11 +14,17 @@ use super::partner_view::PartnerView;
 use super::pool_source::PoolSource;
 use super::side_blocks::side_block;
 use crate::failure::Failure;
+use crate::provenance::Verification;
+use crate::query_plan::QueryPlan;
 
 /// The chain in which the blocks of a call are looked up.
 #[derive(Clone, Copy)]
 pub(crate) enum NamedBy<'a> {
-    Nodes(&'a Arc<CanonicalChain>),
+    Nodes {
+        chain: &'a Arc<CanonicalChain>,
+        /// How far it is verified that a block of the call that the chain does not have does not exist.
+        absence_verified: Verification,
+    },
     /// A partner, because nobody of our own can. What it says holds for this request only.
     Partner {
         view: &'a PartnerView,
@@ -47,14 +53,16 @@ impl PoolSource {
         may_fail_over: bool,
     ) -> Result<NamedBy<'a>, Failure> {
         if let Some(chain) = chain {
-            if query.blocks().all(|block| knows(chain, block)) {
-                return Ok(NamedBy::Nodes(chain));
+            if query.blocks().all(|block| self.knows(chain, block)) {
+                return Ok(NamedBy::Nodes { chain, absence_verified: self.by_quorum() });
             }
             // Boxed like what follows, because the future is large and few calls need it.
             let learned = self.with_outage_timeout(may_fail_over, self.learn_all(account, chain, query));
             match Box::pin(learned).await {
                 Err(Failure::Unavailable) => {}
-                learned => return learned.map(|()| NamedBy::Nodes(chain)),
+                learned => {
+                    return learned.map(|absence_verified| NamedBy::Nodes { chain, absence_verified });
+                }
             }
         }
         if !may_fail_over {
@@ -132,7 +140,8 @@ impl PoolSource {
     }
 
     /// Asks again which blocks have the numbers below the window that a query is about, because nobody has those blocks: a
-    /// quorum of the nodes may have reported wrong ones. Returns whether a number turned out to mean another block.
+    /// quorum of the nodes may have reported wrong ones. A transaction that was found before is about its block. Returns whether
+    /// a number turned out to mean another block.
     pub(super) async fn correct_numbers(
         &self,
         account: AccountId,
@@ -143,10 +152,11 @@ impl PoolSource {
         let mut is_corrected = false;
         let may_be_another =
             |block: &BlockRef| block.number < chain.lowest() && chain.side_block(&block.hash).is_none();
-        for block in query.blocks().filter(may_be_another) {
+        let place = QueryPlan::of(query).subject.transaction().and_then(|hash| self.known_place(chain, hash));
+        for block in query.blocks().chain(place).filter(may_be_another) {
             let look_up = || async {
-                let learned = self.pool.learn_number_again(account, chain, block.number, deadline).await;
-                learned.map_err(|_| Failure::Unavailable)
+                let learned = self.pool.learn_number(account, chain, block.number, deadline).await;
+                learned.map(|()| self.by_quorum()).map_err(|_| Failure::Unavailable)
             };
             let key = (account, chain.epoch(), BlockParam::Number(block.number));
             let looked = self.lookups.share(key, deadline, look_up).await;
@@ -160,46 +170,89 @@ impl PoolSource {
         account: AccountId,
         chain: &CanonicalChain,
         query: &Query<BlockParam>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Verification, Failure> {
         let deadline = Instant::now() + self.call_timeout;
+        let mut absence_verified = self.by_quorum();
         for block in query.blocks() {
-            match side_block(chain, block) {
+            let verified = match side_block(chain, block) {
                 Some(side_block) => self.find_side_block(account, chain, side_block, query, deadline).await?,
                 None => self.learn(account, chain, block, deadline).await?,
-            }
+            };
+            absence_verified = absence_verified.min(verified);
         }
-        Ok(())
+        Ok(absence_verified)
+    }
+
+    /// How far it is verified that there is no such block.
+    pub(super) fn absence_verified(&self, absence: Absence) -> Verification {
+        match absence {
+            Absence::Confirmed => self.by_quorum(),
+            Absence::Unconfirmed | Absence::Open => Verification::None,
+        }
     }
 
     /// Makes sure that the view can say what block is meant, if there is such a block. Equal questions of an account share one
-    /// look-up, from which all views of an epoch learn.
+    /// look-up, from which all views of an epoch learn. What nodes have said before is asked again when it has expired, and
+    /// holds on where they cannot be asked. Returns how far it is verified that there is no such block, if the view does not have it
+    /// then.
     pub(super) async fn learn(
         &self,
         account: AccountId,
         chain: &CanonicalChain,
         block: BlockParam,
         deadline: Instant,
-    ) -> Result<(), Failure> {
-        if knows(chain, block) || self.learn_stored(chain, block) {
-            return Ok(());
+    ) -> Result<Verification, Failure> {
+        if self.knows(chain, block) || self.learn_stored(chain, block, Standing::Good) {
+            return Ok(self.by_quorum());
         }
         let look_up = || async {
             let learned = match block {
-                BlockParam::Number(number) => self.pool.learn_number(account, chain, number, deadline).await,
+                BlockParam::Number(number) => {
+                    self.pool.learn_number(account, chain, number, deadline).await.map(|()| None)
+                }
                 BlockParam::Hash { hash, .. } => self.pool.learn_hash(account, chain, hash, deadline).await,
-                BlockParam::Tag(_) => Ok(()),
+                BlockParam::Tag(_) => Ok(None),
             };
-            learned.map_err(|_| Failure::Unavailable)
+            let verified = |absence: Option<Absence>| {
+                absence.map_or(self.by_quorum(), |absence| self.absence_verified(absence))
+            };
+            learned.map(verified).map_err(|_| Failure::Unavailable)
         };
-        self.lookups.share((account, chain.epoch(), block), deadline, look_up).await
+        let looked_up = self.lookups.share((account, chain.epoch(), block), deadline, look_up).await;
+        match looked_up {
+            Err(Failure::Unavailable) if self.keeps(chain, block) => Ok(self.by_quorum()),
+            looked_up => looked_up,
+        }
     }
-}
 
-/// Whether the view can say what canonical block is meant, without asking anyone.
-fn knows(chain: &CanonicalChain, block: BlockParam) -> bool {
-    match block {
-        BlockParam::Number(number) => chain.knows_number(number),
-        BlockParam::Hash { hash, .. } => chain.by_hash(&hash).is_some(),
-        BlockParam::Tag(_) => true,
+    /// Whether the view can say what canonical block is meant, without asking anyone.
+    fn knows(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
+        match block {
+            BlockParam::Number(number) => chain.knows_number(number) && self.is_good_number(chain, number),
+            BlockParam::Hash { hash, .. } => {
+                chain.by_hash(&hash).is_some_and(|block| self.is_good_number(chain, block.number))
+            }
+            BlockParam::Tag(_) => true,
+        }
+    }
+
+    /// Keeps an expired block for some seconds more, because too few nodes can say whether it is right. Returns whether there
+    /// is one. A block whose reporters were wrong since is forgotten.
+    fn keeps(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
+        let known = match block {
+            BlockParam::Number(number) => chain.by_number(number),
+            BlockParam::Hash { hash, .. } => chain.by_hash(&hash),
+            BlockParam::Tag(_) => None,
+        };
+        let Some((known, given_by)) = known.and_then(|known| Some((known, chain.given_by(known.number)?)))
+        else {
+            return self.learn_stored(chain, block, Standing::Expired);
+        };
+        if self.pool.standing(given_by) == Standing::Void {
+            chain.forget_reported_block(known.number);
+            return false;
+        }
+        chain.add_reported_block(known, self.pool.prolonged(given_by));
+        true
     }
 }

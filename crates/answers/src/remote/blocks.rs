@@ -13,6 +13,7 @@ use resources::AccountId;
 use super::asking::Asking;
 use super::pool_source::PoolSource;
 use super::proven_blocks::{FetchKey, FetchTerms, block_of};
+use super::sized_work::unless_refused;
 use super::{encode, node_failures};
 use crate::failure::Failure;
 
@@ -183,7 +184,7 @@ impl PoolSource {
             return Proving::Done(proof);
         }
         Proving::Elsewhere(Box::pin(async move {
-            let proof = self.threads.run(account, prove).await?;
+            let proof = unless_refused(self.threads.run(account, prove).await)?;
             count(&proof);
             Some(proof)
         }))

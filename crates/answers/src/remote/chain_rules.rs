@@ -1,4 +1,7 @@
 //! By which rules a block runs: those of a public network, or those of the genesis file that the operator names.
+//!
+//! Private chains use the chain ids of public networks. The rules of a network are used only for the chain with its block 0, and only
+//! for headers that have the members of the fork that the rules name.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +21,7 @@ pub(in crate::remote) struct ChainRules {
     configured: Option<ConfiguredChain>,
     /// The public network that was looked up last, by its chain id.
     public: Mutex<Option<(u64, Option<Arc<ChainSpec>>)>>,
+    other_network: RepeatedWarning,
 }
 
 struct ConfiguredChain {
@@ -30,7 +34,7 @@ impl ChainRules {
     /// Reads `[network] genesis`, where it is set.
     pub(in crate::remote) fn open(network: &Network) -> Result<Self, String> {
         let configured = network.genesis.as_deref().map(|path| read(path, network.chain_id)).transpose()?;
-        Ok(Self { configured, public: Mutex::default() })
+        Ok(Self { configured, public: Mutex::default(), other_network: RepeatedWarning::default() })
     }
 
     /// The rules at the block with this header, on the chain with this id.
@@ -42,9 +46,34 @@ impl ChainRules {
     ) -> Option<Arc<ChainSpec>> {
         let spec = match &self.configured {
             Some(configured) => configured.is_of(chain_id, chain).then(|| Arc::clone(&configured.spec))?,
-            None => self.public(chain_id)?,
+            None => self.is_public(chain_id, chain).then(|| self.public(chain_id))??,
         };
         Some(spec).filter(|spec| spec.covers(header))
+    }
+
+    /// Whether the accounts of block 0 are known, because it is that of the genesis file.
+    pub(super) fn has_genesis(&self, hash: B256) -> bool {
+        self.configured.as_ref().is_some_and(|configured| configured.genesis_hash == hash)
+    }
+
+    /// Whether the nodes show the genesis block of the public network with this chain id.
+    fn is_public(&self, chain_id: u64, chain: &CanonicalChain) -> bool {
+        let Some(expected) = ChainSpec::genesis_of_network(chain_id) else { return false };
+        let shown = chain.genesis().map(|genesis| genesis.hash);
+        if shown != Some(expected)
+            && let Some(calls) = self.other_network.count(Instant::now())
+        {
+            let shown = shown.map(|hash| hash.to_string());
+            tracing::warn!(
+                chain_id,
+                shown,
+                %expected,
+                calls,
+                "the nodes do not show the genesis block of the public network with their chain id; calls are confirmed, not \
+                 proven: name the genesis file of the chain in [network] genesis"
+            );
+        }
+        shown == Some(expected)
     }
 
     fn public(&self, chain_id: u64) -> Option<Arc<ChainSpec>> {

@@ -11,17 +11,19 @@ use methods::{
     BlockParam, BlockPart, BlockQuery, BlockRef, CallMessage, FeeQuery, LogBlocks, LogFilterParams, Method,
     SimulationKind, SimulationQuery, StateQuery, StateValue, Tag, TransactionPart, TransactionQuery,
 };
-use nodes::{Class, Needs, RpcCall};
+use nodes::{BlockId, Class, Needs, RpcCall};
 use resources::AccountId;
 
+use super::block_ids::block_id;
+use super::call_gas::{SimulationGas, named_gas};
 use crate::query_plan::NodeQuery;
 use crate::results::json::Json;
 
 /// A proof of more slots takes longer than other look-ups.
 const QUICK_PROOF_SLOTS_MAX: usize = 16;
 
-/// The call that answers a query of `method`. `gas_cap` is what a simulation may use, if anybody can tell.
-pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) -> RpcCall {
+/// The call that answers a query of `method`. `gas` is `None` if nobody can tell how much a simulation may use.
+pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas: Option<SimulationGas>) -> RpcCall {
     let method = method.name;
     match query {
         NodeQuery::Fees(FeeQuery::NextBlock(_)) => quick(method, Needs::default(), |_| {}),
@@ -33,7 +35,7 @@ pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) 
             })
         }
         NodeQuery::State(query) => state(method, query, |params| params.block(&query.at)),
-        NodeQuery::Simulation(query) => simulation(method, query, gas_cap, |params| params.block(&query.at)),
+        NodeQuery::Simulation(query) => simulation(method, query, gas, |params| params.block(&query.at)),
         NodeQuery::Block(query) => block_part(query),
         NodeQuery::Transaction(TransactionQuery { hash, part }) => match part {
             TransactionPart::Transaction => transaction(hash),
@@ -46,7 +48,11 @@ pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) 
 }
 
 /// The call that answers a query of `method` about the pending block. `None` for queries that are not asked at `pending`.
-pub(super) fn pending_call(method: &Method, query: NodeQuery<'_>, gas_cap: Option<u64>) -> Option<RpcCall> {
+pub(super) fn pending_call(
+    method: &Method,
+    query: NodeQuery<'_>,
+    gas: Option<SimulationGas>,
+) -> Option<RpcCall> {
     let method = method.name;
     match query {
         NodeQuery::State(query) => match query.value {
@@ -55,7 +61,7 @@ pub(super) fn pending_call(method: &Method, query: NodeQuery<'_>, gas_cap: Optio
             }
             StateValue::Code | StateValue::Storage { .. } => None,
         },
-        NodeQuery::Simulation(query) => Some(simulation(method, query, gas_cap, ParamsWriter::pending)),
+        NodeQuery::Simulation(query) => Some(simulation(method, query, gas, ParamsWriter::pending)),
         NodeQuery::Fees(_)
         | NodeQuery::Block(_)
         | NodeQuery::Transaction(_)
@@ -80,13 +86,13 @@ fn state(
 fn simulation(
     method: &'static str,
     query: &SimulationQuery<BlockRef>,
-    gas_cap: Option<u64>,
+    gas: Option<SimulationGas>,
     write_block: impl FnOnce(&mut ParamsWriter),
 ) -> RpcCall {
     let message = &query.message;
     let gas = match query.kind {
-        SimulationKind::Call => call_gas(message, gas_cap),
-        SimulationKind::Estimate => estimate_gas(message, gas_cap),
+        SimulationKind::Call => call_gas(message, gas),
+        SimulationKind::Estimate => estimate_gas(message, gas),
     };
     of_message(method, message, gas, state_of(&query.at), write_block)
 }
@@ -106,17 +112,13 @@ fn block_part(query: BlockQuery<BlockRef>) -> RpcCall {
 }
 
 /// A call without gas of its own gets all that it may use.
-fn call_gas(message: &CallMessage, gas_cap: Option<u64>) -> Option<u64> {
-    message.request.gas.or(gas_cap).map(|gas| capped(gas, gas_cap))
+fn call_gas(message: &CallMessage, gas: Option<SimulationGas>) -> Option<u64> {
+    named_gas(message, gas).or(gas.map(|gas| gas.added))
 }
 
 /// An estimate without gas of its own gets what the node thinks right.
-fn estimate_gas(message: &CallMessage, gas_cap: Option<u64>) -> Option<u64> {
-    message.request.gas.map(|gas| capped(gas, gas_cap))
-}
-
-fn capped(gas: u64, cap: Option<u64>) -> u64 {
-    cap.map_or(gas, |cap| gas.min(cap))
+fn estimate_gas(message: &CallMessage, gas: Option<SimulationGas>) -> Option<u64> {
+    named_gas(message, gas)
 }
 
 /// The call that says which block is meant.
@@ -137,7 +139,7 @@ pub(super) fn lookup(block: BlockParam) -> RpcCall {
 
 /// A block without whole transactions, by its number.
 pub(super) fn header_of_number(number: u64) -> RpcCall {
-    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0, gas: 0 };
     quick("eth_getBlockByNumber", needs, |params| {
         params.quantity(number);
         params.raw(b"false");
@@ -162,7 +164,7 @@ pub(super) fn whole_block(block: &BlockRef) -> RpcCall {
 
 /// A block with whole transactions, by its number.
 pub(super) fn whole_block_of_number(number: u64) -> RpcCall {
-    let needs = Needs { block: Some(number), state: false, log_blocks: 0 };
+    let needs = Needs { block: Some(number), state: false, log_blocks: 0, gas: 0 };
     of_class(Class::Bulk, "eth_getBlockByNumber", needs, |params| {
         params.quantity(number);
         params.raw(b"true");
@@ -171,7 +173,10 @@ pub(super) fn whole_block_of_number(number: u64) -> RpcCall {
 
 /// All receipts of a block.
 pub(super) fn block_receipts(block: &BlockRef) -> RpcCall {
-    of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| params.hash(block.hash))
+    of_class(Class::Bulk, "eth_getBlockReceipts", data_of(block), |params| {
+        params.block_by_hash = Some(block_id(*block));
+        params.hash(block.hash);
+    })
 }
 
 /// One uncle of a block.
@@ -196,8 +201,8 @@ pub(super) fn account_proof(address: Address, slots: &[B256], at: &BlockRef) -> 
 }
 
 /// The accounts and storage slots that a message reads, as far as a node can tell.
-pub(super) fn access_list(message: &CallMessage, gas_cap: u64, at: &BlockRef) -> RpcCall {
-    let gas = call_gas(message, Some(gas_cap));
+pub(super) fn access_list(message: &CallMessage, gas: SimulationGas, at: &BlockRef) -> RpcCall {
+    let gas = call_gas(message, Some(gas));
     of_message("eth_createAccessList", message, gas, state_of(at), |params| params.block(at))
 }
 
@@ -233,7 +238,15 @@ fn of_class(
 ) -> RpcCall {
     let mut params = ParamsWriter::new();
     write(&mut params);
-    RpcCall { method, params: params.end(), class, needs, may_hedge: true, account: AccountId::GATEWAY }
+    RpcCall {
+        method,
+        block_by_hash: params.block_by_hash,
+        params: params.end(),
+        class,
+        needs,
+        may_hedge: true,
+        account: AccountId::GATEWAY,
+    }
 }
 
 fn by_hash(method: &'static str, block: &BlockRef) -> RpcCall {
@@ -254,6 +267,7 @@ fn of_message(
     needs: Needs,
     write_block: impl FnOnce(&mut ParamsWriter),
 ) -> RpcCall {
+    let needs = Needs { gas: gas.unwrap_or(0), ..needs };
     of_class(Class::Evm, method, needs, |params| {
         let request = TransactionRequest { gas, ..message.request.clone() };
         params.serialized(&request);
@@ -269,37 +283,41 @@ fn of_message(
 }
 
 fn data_of(block: &BlockRef) -> Needs {
-    Needs { block: Some(block.number), state: false, log_blocks: 0 }
+    Needs { block: Some(block.number), state: false, log_blocks: 0, gas: 0 }
 }
 
 fn state_of(block: &BlockRef) -> Needs {
-    Needs { block: Some(block.number), state: true, log_blocks: 0 }
+    Needs { block: Some(block.number), state: true, log_blocks: 0, gas: 0 }
 }
 
 /// Room for most parameters without growing.
 const PARAMS_BYTES_USUAL: usize = 256;
 
 /// An array of parameters that is being written.
-struct ParamsWriter(Vec<u8>);
+struct ParamsWriter {
+    text: Vec<u8>,
+    /// The block that they name by its hash.
+    block_by_hash: Option<BlockId>,
+}
 
 impl ParamsWriter {
     fn new() -> Self {
         let mut text = Vec::with_capacity(PARAMS_BYTES_USUAL);
         text.push(b'[');
-        Self(text)
+        Self { text, block_by_hash: None }
     }
 
     fn end(mut self) -> Bytes {
-        self.0.push(b']');
-        self.0.into()
+        self.text.push(b']');
+        self.text.into()
     }
 
     /// Begins the next element.
     fn next(&mut self) -> Json<'_> {
-        if self.0.len() > 1 {
-            self.0.push(b',');
+        if self.text.len() > 1 {
+            self.text.push(b',');
         }
-        Json(&mut self.0)
+        Json(&mut self.text)
     }
 
     fn raw(&mut self, text: &[u8]) {
@@ -326,7 +344,9 @@ impl ParamsWriter {
         json.raw(b"\"");
     }
 
+    /// The block of a state query.
     fn block(&mut self, block: &BlockRef) {
+        self.block_by_hash = Some(block_id(*block));
         let mut json = self.next();
         json.raw(br#"{"blockHash":"#);
         json.data(block.hash.as_slice());

@@ -13,12 +13,16 @@ use arc_swap::ArcSwap;
 use archive::Archive;
 use nodes::Pool;
 use parking_lot::Mutex;
+use resources::{DiskHealth, Supervisor};
 
 use crate::archive_source::ArchiveSource;
 use crate::view::{SnapshotSource, Source};
 
 use aligned_chains::AlignedChains;
 pub(crate) use aligned_chains::ExecutedView;
+
+/// The name of the task that executes new blocks.
+pub(super) const EXECUTE_TASK: &str = "execution of blocks";
 
 /// An archive that follows the nodes.
 pub struct ExecutedChain {
@@ -28,6 +32,8 @@ pub struct ExecutedChain {
     replaced: Mutex<Vec<ReplacedBranch>>,
     state: Mutex<ExecutionState>,
     pub(super) counts: ExecutionCounts,
+    supervisor: Supervisor,
+    pub(super) disk: DiskHealth,
 }
 
 /// A branch that was reorganised away. Its blocks are found by their hashes until they are too old to come back.
@@ -65,7 +71,7 @@ pub enum ExecutionState {
 }
 
 impl ExecutedChain {
-    pub(crate) fn new(source: Arc<ArchiveSource>) -> Self {
+    pub(crate) fn new(source: Arc<ArchiveSource>, supervisor: Supervisor, disk: DiskHealth) -> Self {
         let chains = AlignedChains::new(source.snapshot(), None, Vec::new());
         Self {
             source,
@@ -73,6 +79,8 @@ impl ExecutedChain {
             replaced: Mutex::default(),
             state: Mutex::default(),
             counts: ExecutionCounts::default(),
+            supervisor,
+            disk,
         }
     }
 
@@ -159,7 +167,10 @@ impl ExecutedChain {
 /// For the metrics.
 impl ExecutedChain {
     pub fn state(&self) -> ExecutionState {
-        self.state.lock().clone()
+        let stopped = |reason| {
+            ExecutionState::Stopped(format!("the task that executes new blocks does not run: {reason}"))
+        };
+        self.supervisor.why_down(EXECUTE_TASK).map_or_else(|| self.state.lock().clone(), stopped)
     }
 
     /// Number of the newest block that was executed.

@@ -1,18 +1,19 @@
 //! Fee suggestions and fee histories from proven blocks.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use alloy_consensus::Transaction as _;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use methods::{BlockRef, FeeQuery, NextBlockFee, Percentile};
-use nodes::proven::{FeeFields, ProvenBody};
+use methods::{BlockParam, BlockRef, FeeQuery, NextBlockFee, Percentile};
+use nodes::proven::{FeeFields, ProvenBody, ProvenHeader};
 
 use super::asking::Asking;
 use super::block_ids::block_ref;
 use super::block_ids::head;
-use super::fetched::Fetched;
+use super::fetched::{CacheDecision, Fetched};
 use super::mined::{blob_params, knows_blob_params};
 use super::pool_source::PoolSource;
 use super::suggested_fees::SuggestedFees;
@@ -43,6 +44,14 @@ struct BlockRewards {
     rewards: Vec<Reward>,
 }
 
+/// The base fee of the block after the newest one of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NextBaseFee {
+    base_fee: u64,
+    /// Whether it follows from the newest block. If not, the next block alone says it, which may be reorganised away.
+    is_of_newest: bool,
+}
+
 impl PoolSource {
     /// The answer to a question about fees. `None` if proven blocks do not give it: the chain may have a rule of its own for
     /// the base fee, which its headers show, or parameters for blobs that its headers do not tell.
@@ -51,16 +60,16 @@ impl PoolSource {
         asking: Asking<'_>,
         query: &FeeQuery<BlockRef>,
     ) -> Option<Result<Fetched, Failure>> {
-        let (block, result) = match query {
+        match query {
             FeeQuery::NextBlock(fee) => {
                 let fee = self.next_block_fee(asking, *fee).await;
-                (head(asking.chain), fee.map(|fee| fee.map(quantity)))
+                let fetched = |fee| Fetched::proven(quantity(fee), Some(head(asking.chain)));
+                fee.map(|fee| fee.map(fetched)).transpose()
             }
             FeeQuery::History { blocks, newest, percentiles } => {
-                (*newest, self.fee_history(asking, *blocks, *newest, percentiles).await)
+                self.fee_history(asking, *blocks, *newest, percentiles).await.transpose()
             }
-        };
-        result.map(|result| result.map(|result| Fetched::proven(result, Some(block)))).transpose()
+        }
     }
 
     /// A fee of the block after the head of the view; `None` if proven blocks do not give it.
@@ -68,7 +77,7 @@ impl PoolSource {
         match fee {
             NextBlockFee::GasPrice => {
                 let fees = self.suggested_fees(asking).await?;
-                Ok(fees.next_base_fee.map(|base_fee| u128::from(base_fee) + fees.priority_fee))
+                Ok(fees.next_base_fee.map(|base_fee| fees.priority_fee.saturating_add(base_fee.into())))
             }
             NextBlockFee::PriorityFee => Ok(Some(self.suggested_fees(asking).await?.priority_fee)),
         }
@@ -101,7 +110,7 @@ impl PoolSource {
         count: u64,
         newest: BlockRef,
         percentiles: &[Percentile],
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Fetched>, Failure> {
         let most = if percentiles.is_empty() { HISTORY_BLOCKS_MAX } else { REWARD_BLOCKS_MAX };
         let count = count.min(most).min(newest.number + 1);
         let oldest = newest.number + 1 - count;
@@ -118,21 +127,75 @@ impl PoolSource {
                 move || blocks.into_iter().map(|block| rewards_at(block.rewards, &percentiles)).collect();
             (fields, Some(self.run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, at).await?))
         };
-        let chain_id = self.pool.chain_id();
+        if fields.iter().any(|fields| fields.has_gap) {
+            return Ok(None);
+        }
+        let chain_id = self.blob_network();
         if !knows_blob_params(chain_id) && fields.iter().any(has_blobs) {
             return Ok(None);
         }
-        let is_short = count > 0 && count < RULE_BLOCKS_MIN && !knows_blob_params(chain_id);
-        let next_base_fee = match is_short {
-            true => next_base_fee(&self.fee_fields(asking, newest, RULE_BLOCKS_MIN).await?),
-            false => next_base_fee(&fields),
+        let Some(NextBaseFee { base_fee, is_of_newest }) =
+            self.base_fee_after(asking, newest, &fields).await?
+        else {
+            return Ok(None);
         };
-        let Some(next_base_fee) = next_base_fee else { return Ok(None) };
-        let next = (next_base_fee, fields.last().map_or(0, |last| next_blob_fee(chain_id, last)));
+        let next = (base_fee, fields.last().map_or(0, |last| next_blob_fee(chain_id, last)));
         let blocks = fields.iter().map(|fields| block_fees(chain_id, fields)).collect();
         let mut out = Vec::new();
         FeeHistory { oldest, blocks, next, rewards }.write(&mut Json(&mut out));
-        Ok(Some(out.into()))
+        let fetched = Fetched::proven(out.into(), Some(newest));
+        Ok(Some(match is_of_newest {
+            true => fetched,
+            false => Fetched { cache: CacheDecision::No, ..fetched },
+        }))
+    }
+
+    /// The base fee of the block after `newest`, of a history of blocks with these fields: what that block says, or what the
+    /// rule of Ethereum gives where there is no such block. `None` if the chain has a rule of its own.
+    async fn base_fee_after(
+        &self,
+        asking: Asking<'_>,
+        newest: BlockRef,
+        fields: &[FeeFields],
+    ) -> Result<Option<NextBaseFee>, Failure> {
+        let Some(last) = fields.last() else {
+            return Ok(Some(NextBaseFee { base_fee: 0, is_of_newest: true }));
+        };
+        let has_rule = knows_blob_params(self.blob_network());
+        // Public networks follow the rule, once their blocks have base fees.
+        if (!has_rule || last.base_fee.is_none())
+            && let Some(next) = self.header_after(asking, newest).await?
+        {
+            let base_fee = next.fees.base_fee.unwrap_or(0);
+            let is_of_newest = next_base_fee(&[*last]) == Some(base_fee);
+            return Ok(Some(NextBaseFee { base_fee, is_of_newest }));
+        }
+        let base_fee = match !has_rule && (fields.len() as u64) < RULE_BLOCKS_MIN {
+            true => next_base_fee(&self.fee_fields(asking, newest, RULE_BLOCKS_MIN).await?),
+            false => next_base_fee(fields),
+        };
+        Ok(base_fee.map(|base_fee| NextBaseFee { base_fee, is_of_newest: true }))
+    }
+
+    /// The header of the block after `newest`; `None` at the head, and where too few nodes say which block it is.
+    async fn header_after(
+        &self,
+        asking: Asking<'_>,
+        newest: BlockRef,
+    ) -> Result<Option<Arc<ProvenHeader>>, Failure> {
+        let (chain, number) = (asking.chain, newest.number + 1);
+        if number > head(chain).number {
+            return Ok(None);
+        }
+        if asking.supplier.is_of_pool() {
+            let _unknown =
+                self.learn(asking.caller, chain, BlockParam::Number(number), asking.deadline).await;
+        }
+        let is_child =
+            |block: &BlockRef| chain.block(block.number).is_none_or(|seen| seen.parent == newest.hash);
+        let Some(next) = chain.by_number(number).map(block_ref).filter(is_child) else { return Ok(None) };
+        let headers = self.headers_down(asking, next, number).await?;
+        Ok(headers.into_iter().next().filter(|header| header.parent == newest.hash))
     }
 
     /// The fee fields of the headers of the `count` blocks up to `newest`, upwards.
@@ -244,7 +307,7 @@ fn next_blob_fee(chain_id: Option<u64>, fields: &FeeFields) -> u128 {
     let Some(excess) = fields.excess_blob_gas else { return 0 };
     let params = blob_params(chain_id, fields);
     let (used, base_fee) = (fields.blob_gas_used.unwrap_or(0), fields.base_fee.unwrap_or(0));
-    params.calc_blob_fee(params.next_block_excess_blob_gas_osaka(excess, used, base_fee))
+    params.calc_blob_fee(archive::next_excess_blob_gas(&params, excess, used, base_fee))
 }
 
 fn quantity(fee: u128) -> Bytes {
@@ -253,13 +316,12 @@ fn quantity(fee: u128) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use alloy_consensus::Header;
     use alloy_primitives::B256;
-    use nodes::Supplier;
-    use nodes::proven::ProvenHeader;
+    use nodes::view::SeenBlock;
+    use nodes::{CanonicalChain, Supplier};
     use resources::AccountId;
     use tokio::time::Instant;
 
@@ -274,6 +336,7 @@ mod tests {
         blob_gas_used: None,
         excess_blob_gas: None,
         has_requests: false,
+        has_gap: false,
     };
 
     /// In the days between Osaka and the first change of blob parameters alone, fees were computed by the rules of Prague.
@@ -298,6 +361,28 @@ mod tests {
             (false, true, true),
             "whether an empty block leaves the fee where it is"
         );
+    }
+
+    /// A header with such numbers, which a quorum of lying nodes agreed on, made the call panic.
+    #[test]
+    fn fees_of_headers_with_any_numbers_are_computed() {
+        for number in [u64::MAX / 2, u64::MAX] {
+            let fields = FeeFields {
+                timestamp: number,
+                gas_used: number,
+                gas_limit: number,
+                base_fee: Some(number),
+                blob_gas_used: Some(number),
+                excess_blob_gas: Some(number),
+                has_requests: true,
+                has_gap: false,
+            };
+            for chain_id in [None, Some(1)] {
+                assert_eq!(next_blob_fee(chain_id, &fields), u128::MAX);
+                assert_eq!(block_fees(chain_id, &fields).blob_fee, u128::MAX);
+            }
+            assert!(next_base_fee(&[fields]).is_some());
+        }
     }
 
     #[test]
@@ -340,6 +425,27 @@ mod tests {
                 let history = test.source.fee_history(asking, count, newest, &[]).await.unwrap();
                 assert_eq!(history.is_some(), is_usual, "{count} blocks");
             }
+        }
+    }
+
+    /// After block 0 of anvil, the base fee followed from a rule that anvil does not have. Block 1 says what it is.
+    #[tokio::test]
+    async fn the_next_block_says_its_base_fee_itself() {
+        for (base_fee, is_cached) in [(1_125, true), (1_000, false)] {
+            let test = TestSource::new(1);
+            let newest = full_blocks(&test, [1_000]);
+            let next = Header { base_fee_per_gas: Some(base_fee), ..header(1, newest.hash) };
+            let hash = next.hash_slow();
+            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(hash, &next)));
+            let chain = CanonicalChain::of_head(SeenBlock::restored(hash, &next), None);
+            let deadline = Instant::now() + Duration::from_secs(3_600);
+            let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
+            let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
+            let history = test.source.fee_history(asking, 1, newest, &[]).await.unwrap().unwrap();
+            let written: serde_json::Value = serde_json::from_slice(&history.result).unwrap();
+            assert_eq!(written["baseFeePerGas"], serde_json::json!(["0x3e8", format!("{base_fee:#x}")]));
+            // Another block may follow, and a history that no rule gives is then another one.
+            assert_eq!(matches!(history.cache, CacheDecision::On(_)), is_cached, "{base_fee}");
         }
     }
 

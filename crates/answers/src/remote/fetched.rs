@@ -3,11 +3,11 @@
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, Cacheable, Method};
-use nodes::CanonicalChain;
+use nodes::{CanonicalChain, GivenBy};
 use resources::ChargedReaders;
 
 use super::block_ids::{block_ref, head};
-use crate::cache::{CachedAnswer, GivenBy};
+use crate::cache::CachedAnswer;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::results::json::Json;
 
@@ -75,8 +75,8 @@ pub(super) fn holds(chain: &CanonicalChain, cached: &CachedAnswer) -> bool {
     let Some(block) = cached.block else { return true };
     match chain.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
-        // Nobody remembers which block has this number.
-        None => cached.deep_in == Some(chain.epoch()),
+        // Nobody remembers which block has this number. What nodes said of it expires, and the rest is proven again.
+        None => cached.given_by.is_some() && cached.deep_in == Some(chain.epoch()),
     }
 }
 

@@ -10,19 +10,21 @@ mod restore; // a restart with all nodes dead
 use std::io;
 use std::sync::Arc;
 
-use resources::lower_priority;
+use resources::{WhenDown, lower_priority};
 
 use super::follow_thread::FollowThread;
-use super::followed_chain::FollowedChain;
+use super::followed_chain::{FOLLOW_TASK, FollowedChain};
 use super::pool_source::PoolSource;
 
 /// Starts the thread that follows. `None` where no blocks are to be stored.
 pub(crate) fn start_following(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
     let Some(followed) = remote.followed_chain().cloned() else { return Ok(None) };
+    let task = remote.supervisor.task(FOLLOW_TASK, WhenDown::Degraded);
     let remote = Arc::clone(remote);
-    let thread = FollowThread::start(move || {
+    let thread = FollowThread::start(task, move || {
         // Callers come first. A new block takes milliseconds all the same.
         lower_priority();
+        let (remote, followed) = (Arc::clone(&remote), Arc::clone(&followed));
         async move { follow(&remote, &followed).await }
     })?;
     Ok(Some(thread))

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nodes::CanonicalChain;
+use resources::SupervisedTask;
 use tokio::sync::{oneshot, watch};
 
 /// How long one block, or the headers that lead to it, may take over all nodes that are asked.
@@ -28,9 +29,10 @@ pub(crate) struct FollowThread {
 }
 
 impl FollowThread {
-    /// Starts a thread that runs the future that `follow` returns.
+    /// Starts a thread that runs the future that `follow` returns, as this task.
     pub(super) fn start<F: Future<Output = ()>>(
-        follow: impl FnOnce() -> F + Send + 'static,
+        task: SupervisedTask,
+        follow: impl FnMut() -> F + Send + 'static,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
@@ -38,7 +40,7 @@ impl FollowThread {
             runtime.block_on(async {
                 tokio::select! {
                     _dropped = stopped => {}
-                    () = follow() => {}
+                    () = task.run(follow) => {}
                 }
             });
         };

@@ -1,8 +1,9 @@
 //! Stored blocks: recent ones in memory, older ones in the file, and how far they are known to be canonical.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use alloy_primitives::B256;
@@ -11,13 +12,16 @@ use archive::{
     StoredHeader,
 };
 use methods::{BlockRef, Network};
-use nodes::CanonicalChain;
+use nodes::{CanonicalChain, GivenBy};
 use parking_lot::{Mutex, RwLock};
-use resources::{AccountId, RepeatedWarning};
+use resources::{AccountId, DiskHealth, DiskWriter, RepeatedWarning, Supervisor};
 use tokio::sync::Notify;
 
 use super::follow_settings::FollowSettings;
 use super::recent_blocks::{RecentBlock, RecentBlocks};
+
+/// The name of the task that follows.
+pub(super) const FOLLOW_TASK: &str = "follower of blocks";
 
 /// The chain that is followed, as far as it is stored here.
 pub struct FollowedChain {
@@ -28,23 +32,35 @@ pub struct FollowedChain {
     pub(super) recent: RwLock<RecentBlocks>,
     linked: Mutex<Linked>,
     progress: Mutex<FollowProgress>,
+    /// The head when following began. A task that starts again after a panic goes on from there.
+    first_head: OnceLock<u64>,
     /// Told when there may be something to fill.
     pub(super) grown: Notify,
     filled_blocks: AtomicU64,
     disk_failures: AtomicU64,
     read_warnings: RepeatedWarning,
+    supervisor: Supervisor,
+    disk: DiskHealth,
 }
 
 /// Which blocks of the file are known to be canonical.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linked {
     epoch: u64,
-    /// The lowest of them; `None` while nothing is known.
+    /// The lowest ancestor of the head; `None` while nothing is known.
     from: Option<u64>,
+    /// The lowest ancestor of a block below the window that nodes have reported, and who did.
+    reported: Option<(u64, GivenBy)>,
+}
+
+impl Linked {
+    fn lowest(&self) -> Option<u64> {
+        self.from.into_iter().chain(self.reported.map(|(from, _)| from)).min()
+    }
 }
 
 /// How following goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FollowState {
     /// No node has shown its chain yet.
     #[default]
@@ -54,6 +70,21 @@ pub enum FollowState {
     Paused,
     /// The chain contradicts the stored blocks; nodes answer.
     Stopped,
+    /// The task that follows does not run, for this reason.
+    TaskDown(String),
+}
+
+impl FollowState {
+    /// The state in plain words, for `/status` and the console.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Starting => "no node has shown its chain yet".to_owned(),
+            Self::Following => "following".to_owned(),
+            Self::Paused => "paused: the disk cannot be written".to_owned(),
+            Self::Stopped => "stopped: the chain contradicts the stored blocks, see the log".to_owned(),
+            Self::TaskDown(reason) => format!("stopped: the task that follows does not run: {reason}"),
+        }
+    }
 }
 
 /// Who writes blocks to the file.
@@ -101,6 +132,8 @@ impl FollowedChain {
         data_dir: &Path,
         settings: FollowSettings,
         network: &Network,
+        supervisor: Supervisor,
+        disk: DiskHealth,
     ) -> Result<Self, String> {
         let limits = BlocksFileLimits { blocks_max: settings.blocks_max, headers_max: settings.headers_max };
         let store =
@@ -113,10 +146,13 @@ impl FollowedChain {
             recent: RwLock::default(),
             linked: Mutex::default(),
             progress: Mutex::default(),
+            first_head: OnceLock::new(),
             grown: Notify::new(),
             filled_blocks: AtomicU64::new(0),
             disk_failures: AtomicU64::new(0),
             read_warnings: RepeatedWarning::default(),
+            supervisor,
+            disk,
         })
     }
 
@@ -171,22 +207,33 @@ impl FollowedChain {
         self.recent.read().get(&block.hash).is_some() || self.read(block, is_whole).is_some()
     }
 
-    /// The canonical block of a number, if it is stored whole in the file.
-    pub(in crate::remote) fn by_number(&self, chain: &CanonicalChain, number: u64) -> Option<BlockRef> {
-        if self.linked_from(chain.epoch()).is_none_or(|from| number < from) {
-            return None;
-        }
+    /// The canonical block of a number, if it is stored whole in the file, and who said that it is canonical, unless the head
+    /// commits to it.
+    pub(in crate::remote) fn by_number(
+        &self,
+        chain: &CanonicalChain,
+        number: u64,
+    ) -> Option<(BlockRef, Option<GivenBy>)> {
+        let linked = self.linked(chain.epoch())?;
+        let given_by = match linked.from.is_some_and(|from| number >= from) {
+            true => None,
+            false => Some(linked.reported.filter(|(from, _)| number >= *from)?.1),
+        };
         self.reading(|snapshot| {
             let is_whole = snapshot.ranges().any(|range| range.contains(&number));
             let header = if is_whole { snapshot.header(number)? } else { None };
-            Ok(header.map(|header| BlockRef { number, hash: header.hash }))
+            Ok(header.map(|header| (BlockRef { number, hash: header.hash }, given_by)))
         })
     }
 
-    /// The canonical block of a hash, if it is stored whole in the file.
-    pub(in crate::remote) fn by_hash(&self, chain: &CanonicalChain, hash: &B256) -> Option<BlockRef> {
+    /// The canonical block of a hash, if it is stored whole in the file, and who said so.
+    pub(in crate::remote) fn by_hash(
+        &self,
+        chain: &CanonicalChain,
+        hash: &B256,
+    ) -> Option<(BlockRef, Option<GivenBy>)> {
         let number = self.reading(|snapshot| snapshot.number_of(hash))?;
-        self.by_number(chain, number).filter(|block| block.hash == *hash)
+        self.by_number(chain, number).filter(|(block, _)| block.hash == *hash)
     }
 
     /// The canonical block of a transaction, if it is in memory or in the file.
@@ -195,18 +242,58 @@ impl FollowedChain {
         let is_canonical = |block: &BlockRef| chain.by_hash(&block.hash).is_some();
         recent.filter(is_canonical).or_else(|| {
             let (number, _) = self.reading(|snapshot| snapshot.place(transaction))?;
-            self.by_number(chain, number)
+            Some(self.by_number(chain, number)?.0)
         })
     }
 
     /// The lowest block of the file that is canonical in this epoch of the view.
     pub(super) fn linked_from(&self, epoch: u64) -> Option<u64> {
-        let linked = *self.linked.lock();
-        linked.from.filter(|_| linked.epoch == epoch)
+        self.linked(epoch)?.lowest()
     }
 
-    /// Says that all blocks of the range of this block are canonical.
-    pub(super) fn link(&self, epoch: u64, number: u64) {
+    fn linked(&self, epoch: u64) -> Option<Linked> {
+        Some(*self.linked.lock()).filter(|linked| linked.epoch == epoch)
+    }
+
+    /// Whether the newest blocks of the file are canonical, and who said so, unless the head commits to them.
+    pub(super) fn newest_link(&self, chain: &CanonicalChain) -> Option<Option<GivenBy>> {
+        let newest = *self.store.snapshot().ranges().next_back()?.end();
+        self.by_number(chain, newest).map(|(_, given_by)| given_by)
+    }
+
+    /// Says that all blocks of the range of this block are canonical, because nodes have reported it or, without
+    /// `given_by`, because the head commits to it.
+    pub(super) fn link(&self, epoch: u64, number: u64, given_by: Option<GivenBy>) {
+        let lowest = |range: &RangeInclusive<u64>, from: Option<u64>| {
+            from.map_or(*range.start(), |from| from.min(*range.start()))
+        };
+        self.relink(epoch, number, |linked, range| match given_by {
+            None => linked.from = Some(lowest(range, linked.from)),
+            Some(given_by) => {
+                linked.reported = Some((lowest(range, linked.reported.map(|(from, _)| from)), given_by));
+            }
+        });
+    }
+
+    /// Says that the range of this block has grown downwards, by the hashes of parents.
+    pub(super) fn extend_link(&self, epoch: u64, number: u64) {
+        self.relink(epoch, number, |linked, range| {
+            linked
+                .from
+                .iter_mut()
+                .filter(|from| range.contains(from))
+                .for_each(|from| *from = *range.start());
+            let reported = linked.reported.iter_mut().map(|(from, _)| from);
+            reported.filter(|from| range.contains(from)).for_each(|from| *from = *range.start());
+        });
+    }
+
+    /// Says that the blocks which nodes have reported are not canonical: others have reported another one.
+    pub(super) fn unlink_reported(&self) {
+        self.linked.lock().reported = None;
+    }
+
+    fn relink(&self, epoch: u64, number: u64, change: impl FnOnce(&mut Linked, &RangeInclusive<u64>)) {
         let snapshot = self.store.snapshot();
         let Some(range) = snapshot.ranges().find(|range| range.contains(&number)) else { return };
         let mut linked = self.linked.lock();
@@ -214,8 +301,10 @@ impl FollowedChain {
         if epoch < linked.epoch {
             return;
         }
-        let from = linked.from.filter(|_| linked.epoch == epoch);
-        *linked = Linked { epoch, from: Some(from.map_or(*range.start(), |from| from.min(*range.start()))) };
+        if epoch > linked.epoch {
+            *linked = Linked { epoch, ..Linked::default() };
+        }
+        change(&mut linked, &range);
         drop(linked);
         self.grown.notify_one();
     }
@@ -239,6 +328,7 @@ impl FollowedChain {
     }
 
     fn count_failure(&self, written: Result<(), StoreError>) -> Result<(), StoreError> {
+        self.disk.record(DiskWriter::Blocks, &written);
         if written.is_err() {
             self.disk_failures.fetch_add(1, Relaxed);
         }
@@ -254,7 +344,7 @@ impl FollowedChain {
             BlockWriter::MissingBlocks => progress.missing_blocks_failed = failure.is_some(),
         }
         let is_failing = progress.new_blocks_failed || progress.missing_blocks_failed;
-        match (failure, progress.state) {
+        match (failure, &progress.state) {
             (Some(cause), FollowState::Starting | FollowState::Following) => {
                 progress.state = FollowState::Paused;
                 tracing::error!(%cause, "blocks cannot be stored: following pauses until the disk can be written");
@@ -279,6 +369,11 @@ impl FollowedChain {
         }
     }
 
+    /// The head when following began, which is this one at the first call.
+    pub(super) fn first_head(&self, head: u64) -> u64 {
+        *self.first_head.get_or_init(|| head)
+    }
+
     /// Stops following: the blocks in the file are not used any more, and those in memory are dropped.
     pub(super) fn stop(&self, reason: &str) {
         self.progress.lock().state = FollowState::Stopped;
@@ -298,7 +393,8 @@ impl FollowedChain {
 /// For the metrics.
 impl FollowedChain {
     pub fn state(&self) -> FollowState {
-        self.progress.lock().state
+        let why_down = self.supervisor.why_down(FOLLOW_TASK);
+        why_down.map_or_else(|| self.progress.lock().state.clone(), FollowState::TaskDown)
     }
 
     pub fn filled_blocks(&self) -> u64 {

@@ -1,26 +1,38 @@
 //! Which block a transaction is in. A node's word about it is a claim until the proven block contains the transaction.
 //!
-//! No block can prove that a transaction is in none, so a quorum of the nodes must say so.
+//! No block can prove that a transaction is in none, so a quorum of the nodes must say so. Nodes that have dropped the index of old
+//! transactions say so of every old one. So only nodes count that were shown to have all of it; while there are too few of them,
+//! every node that may know better is waited for.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::{BlockParam, TransactionPart};
+use methods::{BlockParam, BlockRef, TransactionPart};
 use nodes::proven::{LocationClaim, PendingTransaction, ProofFailure, ProvenBody, Unproven};
-use nodes::{BlockId, CallFailure, Judgement, Judging, ResultFinding, RpcCall, RpcReply, Supplier};
-use tokio::time::timeout_at;
+use nodes::{
+    Absence, AbsenceReplies, BlockId, CallFailure, CanonicalChain, HistoryKind, HistoryReach, Judgement,
+    Judging, ResultFinding, RpcCall, RpcReply, Supplier,
+};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::asking::Asking;
 use super::block_ids::block_ref;
 use super::block_ids::head;
 use super::encode;
 use super::pool_source::PoolSource;
+use super::sized_work::unless_refused;
 use crate::failure::Failure;
+use crate::provenance::Verification;
 
 /// Claims up to this size are read at once.
 const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
+
+/// How long a search that would fail waits for what is found out about the nodes.
+const HISTORY_WAIT_MAX: Duration = Duration::from_secs(2);
+const HISTORY_CHECKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Where a transaction is.
 #[derive(Debug)]
@@ -32,10 +44,16 @@ pub(super) enum Located {
     /// A quorum of the nodes has it in no block, and one of them has it.
     Pending(Box<PendingTransaction>),
     /// A quorum of the nodes has it in no block, and none of them has it.
-    Nowhere {
-        /// Whether every node was asked.
-        all_say_so: bool,
-    },
+    Nowhere(Nowhere),
+}
+
+/// A transaction that no node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nowhere {
+    /// Whether every node was asked.
+    pub(super) all_say_so: bool,
+    /// Whether a quorum of the nodes could know.
+    pub(super) verified: Verification,
 }
 
 impl PoolSource {
@@ -69,6 +87,13 @@ impl PoolSource {
         search.settle(&call, found, asked.answer.is_ok_and(|answered| answered.is_absent_everywhere)).await
     }
 
+    /// The block of the chain that a transaction was found in before.
+    pub(super) fn known_place(&self, chain: &CanonicalChain, hash: B256) -> Option<BlockRef> {
+        let known = self.blocks.place(&hash);
+        let known = known.filter(|block| chain.by_number(block.number).map(block_ref) == Some(*block));
+        known.or_else(|| self.followed_chain()?.place(chain, &hash))
+    }
+
     /// Looks in the block that it was found in before, or that most nodes list it in.
     async fn locate_without_claims(
         &self,
@@ -76,13 +101,19 @@ impl PoolSource {
         hash: B256,
     ) -> Result<Option<Located>, Failure> {
         let chain = asking.chain;
-        let known = self.blocks.place(&hash);
-        let known = known.filter(|block| chain.by_number(block.number).map(block_ref) == Some(*block));
-        let stored = || self.followed_chain()?.place(chain, &hash);
-        let known = known.or_else(stored);
+        let known = self.known_place(chain, hash);
         let Some(block) = known.or_else(|| chain.contains_transaction(&hash).map(block_ref)) else {
             return Ok(None);
         };
+        // That a stored block is canonical may be what nodes have said.
+        let is_new_to_view = asking.supplier.is_of_pool() && !chain.knows_number(block.number);
+        if is_new_to_view || !self.is_good_number(chain, block.number) {
+            let number = BlockParam::Number(block.number);
+            self.learn(asking.caller, chain, number, asking.deadline).await?;
+            if chain.by_number(block.number).map(block_ref) != Some(block) {
+                return Ok(None);
+            }
+        }
         let body = self.body(asking, block).await?;
         Ok(body.position(&hash).map(|index| Located::Mined { body, index }))
     }
@@ -142,7 +173,7 @@ impl ResultFinding for LocationFinding {
             | Self::OnOtherBranch
             | Self::Unsupported
             | Self::Unverified(_) => Judgement::Late,
-            Self::Wrong(failure) => Judgement::Wrong(failure.name()),
+            Self::Wrong(failure) => Judgement::Wrong(*failure),
         }
     }
 }
@@ -152,8 +183,8 @@ impl ResultFinding for LocationFinding {
 struct SearchState {
     mined: Option<(Arc<ProvenBody>, usize)>,
     pending: Option<Box<PendingTransaction>>,
-    /// Nodes that have it in no block of the view.
-    without: HashSet<usize>,
+    /// Nodes that have it in no block of the view, and those that are not waited for.
+    absence: AbsenceReplies,
     /// Nodes that may have it in a block that was not looked at.
     unverified: BTreeMap<usize, UnverifiedClaim>,
 }
@@ -166,21 +197,29 @@ impl SearchState {
                 self.pending = pending.or(self.pending.take());
                 // Its newest reply counts: it has taken back a block that it named before.
                 if is_at_head {
-                    self.without.insert(node);
+                    self.absence.without.insert(node);
                     self.unverified.remove(&node);
+                } else {
+                    self.absence.record_other(node);
                 }
             }
             LocationFinding::Unverified(claim) => _ = self.unverified.insert(node, claim),
             LocationFinding::OnOtherBranch | LocationFinding::Unsupported | LocationFinding::Wrong(_) => {
+                self.absence.record_other(node);
                 self.unverified.remove(&node);
             }
         }
     }
 
     /// Why it was not found.
-    fn failure(self) -> Failure {
+    fn failure(self, quorum: usize) -> Failure {
+        let is_disputed = !self.unverified.is_empty();
         let mut failures = self.unverified.into_values().map(|claim| claim.failure);
-        failures.find(|failure| *failure != Failure::Unavailable).unwrap_or(Failure::Unavailable)
+        match failures.find(|failure| *failure != Failure::Unavailable) {
+            Some(failure) => failure,
+            None if is_disputed || self.absence.without.len() < quorum => Failure::Unavailable,
+            None => Failure::AbsenceUnknown,
+        }
     }
 }
 
@@ -190,7 +229,8 @@ impl TransactionSearch<'_> {
         Some(match self.read(result).await? {
             Ok(LocationClaim::Block(block)) => self.verify(node, block).await,
             Ok(LocationClaim::Pending(pending)) => self.in_no_block(node, Some(pending)),
-            Ok(LocationClaim::Nowhere) | Err(Unproven::NotThere | Unproven::UnknownType(_)) => {
+            Ok(LocationClaim::Nowhere)
+            | Err(Unproven::NotThere | Unproven::UnknownType(_) | Unproven::OddHeader) => {
                 self.in_no_block(node, None)
             }
             Err(Unproven::Wrong(failure)) => self.wrong(failure),
@@ -204,7 +244,7 @@ impl TransactionSearch<'_> {
             TransactionPart::Receipt => LocationClaim::of_receipt(&result),
         };
         match bytes > READ_AT_ONCE_BYTES_MAX {
-            true => self.remote.threads.run(self.asking.account, read).await,
+            true => unless_refused(self.remote.threads.run(self.asking.account, read).await),
             false => Some(read()),
         }
     }
@@ -233,6 +273,7 @@ impl TransactionSearch<'_> {
         }
         let is_of_nodes = self.asking.supplier.is_of_pool();
         if is_of_nodes {
+            self.remote.pool.note_claim(chain, node, claimed);
             let number = BlockParam::Number(claimed.number);
             if let Err(failure) =
                 self.remote.learn(self.asking.caller, chain, number, self.asking.deadline).await
@@ -274,42 +315,93 @@ impl TransactionSearch<'_> {
         all_say_so: bool,
     ) -> Result<Located, Failure> {
         let is_of_nodes = self.asking.supplier.is_of_pool();
-        if is_of_nodes && found.mined.is_none() && !self.is_confirmed_absent(&found) {
+        if is_of_nodes && found.mined.is_none() && self.absence(call, &found).is_none() {
             self.ask_the_others(call, &mut found).await;
             if found.mined.is_none() && self.has_quorum_without(&found) {
                 self.ask_claimants(&mut found).await;
             }
+            if found.mined.is_none() {
+                self.wait_for_histories(call, &found).await;
+            }
         }
-        let is_confirmed_absent = self.is_confirmed_absent(&found);
-        match found.mined {
-            Some((body, index)) => Ok(Located::Mined { body, index }),
-            None if !is_confirmed_absent => Err(found.failure()),
-            None => Ok(found.pending.map_or(Located::Nowhere { all_say_so }, Located::Pending)),
+        let absence = self.absence(call, &found);
+        match (found.mined, absence) {
+            (Some((body, index)), _) => {
+                self.record_lacking(&found.absence, body.header().number);
+                Ok(Located::Mined { body, index })
+            }
+            (None, None) => Err(SearchState { mined: None, ..found }.failure(self.remote.pool.quorum())),
+            (None, Some(verified)) => Ok(match found.pending {
+                Some(pending) => Located::Pending(pending),
+                None => Located::Nowhere(Nowhere { all_say_so, verified }),
+            }),
         }
     }
 
-    /// Whether a quorum of the nodes has it in no block, and no node names a block that was not looked at. Of partners, one
-    /// is asked.
-    fn is_confirmed_absent(&self, found: &SearchState) -> bool {
-        self.has_quorum_without(found) && found.unverified.is_empty()
+    /// Whether it is in no block, and how far that is verified: no node names a block that was not looked at, and a quorum of the
+    /// nodes has it in none. Of partners, one is asked.
+    fn absence(&self, call: &RpcCall, found: &SearchState) -> Option<Verification> {
+        if !found.unverified.is_empty() {
+            return None;
+        }
+        match self.asking.supplier {
+            Supplier::Nodes | Supplier::Node { .. } => {
+                match self.remote.pool.absence(history_kind(self.part), call.method, &found.absence) {
+                    Absence::Confirmed => Some(self.remote.by_quorum()),
+                    Absence::Unconfirmed => Some(Verification::None),
+                    Absence::Open => None,
+                }
+            }
+            Supplier::Partners { .. } => (!found.absence.without.is_empty()).then_some(Verification::None),
+        }
     }
 
     fn has_quorum_without(&self, found: &SearchState) -> bool {
-        match self.asking.supplier {
-            Supplier::Nodes | Supplier::Node { .. } => self.remote.pool.is_quorum(&found.without),
-            Supplier::Partners { .. } => !found.without.is_empty(),
+        self.remote.pool.is_quorum(&found.absence.without)
+    }
+
+    /// Waits until it was found out whether the nodes that do not find it can know. That takes a moment after the start.
+    async fn wait_for_histories(&self, call: &RpcCall, found: &SearchState) {
+        let kind = history_kind(self.part);
+        let until = self.asking.deadline.min(Instant::now() + HISTORY_WAIT_MAX);
+        let is_unknown = |node: &usize| self.remote.pool.history(*node, kind) == HistoryReach::Unknown;
+        while self.absence(call, found).is_none()
+            && found.unverified.is_empty()
+            && self.has_quorum_without(found)
+            && found.absence.without.iter().any(is_unknown)
+            && Instant::now() < until
+        {
+            sleep(HISTORY_CHECKED_EVERY).await;
+        }
+    }
+
+    /// Nodes that did not find it do not have what is in its block. Of new blocks, they may only be late.
+    fn record_lacking(&self, absence: &AbsenceReplies, block: u64) {
+        if self.asking.supplier.is_of_pool() && block < self.asking.chain.lowest() {
+            let kind = history_kind(self.part);
+            absence
+                .without
+                .iter()
+                .for_each(|node| self.remote.pool.record_lacking_history(*node, kind, block));
         }
     }
 
     /// Asks those that have not said yet whether they have it in a block.
     async fn ask_the_others(&self, call: &RpcCall, found: &mut SearchState) {
         let deadline = self.asking.deadline;
-        let mut replies = self.remote.pool.ask_everyone(call, &found.without, deadline);
+        let kind = history_kind(self.part);
+        let mut replies = self.remote.pool.ask_everyone(call, &found.absence.without, deadline);
         while let Some((node, reply)) = replies.next().await {
-            let Ok(RpcReply::Result(result)) = reply else { continue };
-            let finding = timeout_at(deadline, self.find(node, result)).await.ok().flatten();
-            found.add(node, finding.unwrap_or_else(|| LocationFinding::unchecked(Failure::Unavailable)));
-            if found.mined.is_some() || self.is_confirmed_absent(found) {
+            match reply {
+                Ok(RpcReply::Result(result)) => {
+                    let finding = timeout_at(deadline, self.find(node, result)).await.ok().flatten();
+                    let unchecked = || LocationFinding::unchecked(Failure::Unavailable);
+                    found.add(node, finding.unwrap_or_else(unchecked));
+                }
+                Ok(RpcReply::Error(_)) => {}
+                Err(fault) => self.remote.pool.record_unreachable(kind, node, fault, &mut found.absence),
+            }
+            if found.mined.is_some() || self.absence(call, found).is_some() {
                 break;
             }
         }
@@ -342,7 +434,9 @@ impl TransactionSearch<'_> {
                 return Some(self.wrong(ProofFailure::NotInBlock));
             }
             // A proof may fail for every node, so it says nothing about this one.
-            Some(Ok(_) | Err(Unproven::UnknownType(_) | Unproven::Wrong(_))) => return None,
+            Some(Ok(_) | Err(Unproven::UnknownType(_) | Unproven::OddHeader | Unproven::Wrong(_))) => {
+                return None;
+            }
             Some(Err(Unproven::NotThere)) => {}
             // A node that lacks the method may have the block.
             None if is_lacking && !remote.pool.some_lack(supplier, call.method) => {}
@@ -353,74 +447,17 @@ impl TransactionSearch<'_> {
     }
 }
 
+/// The kind of data that a node must have to know of a transaction.
+pub(super) fn history_kind(part: TransactionPart) -> HistoryKind {
+    match part {
+        TransactionPart::Transaction => HistoryKind::Transactions,
+        TransactionPart::Receipt => HistoryKind::Receipts,
+    }
+}
+
 fn unverified(block: BlockId, failure: Failure) -> LocationFinding {
     LocationFinding::Unverified(UnverifiedClaim { block: Some(block), failure })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::pending;
-    use std::pin::pin;
-    use std::time::Duration;
-
-    use futures_util::FutureExt;
-    use nodes::CanonicalChain;
-    use resources::AccountId;
-    use tokio::time::Instant;
-
-    use super::*;
-    use crate::remote::test_source::{TestSource, chain_of_head};
-
-    /// What is reported when the first node names a block for a transaction, and two others have it in none.
-    async fn outvoted(
-        test: &TestSource,
-        account: AccountId,
-        chain: &CanonicalChain,
-        time: Duration,
-    ) -> Result<Located, Failure> {
-        let (deadline, supplier) = (Instant::now() + time, Supplier::Nodes);
-        let asking = Asking { account, caller: account, chain, deadline, supplier };
-        let (hash, part) = (B256::repeat_byte(7), TransactionPart::Receipt);
-        let search = TransactionSearch { remote: &test.source, asking, hash, part };
-        let call = encode::receipt(hash);
-        let without = || SearchState { without: HashSet::from([1, 2]), ..SearchState::default() };
-        assert!(matches!(search.settle(&call, without(), false).await, Ok(Located::Nowhere { .. })));
-
-        let claim = Bytes::from(format!(r#"{{"blockHash":"{hash}","blockNumber":"0x5"}}"#));
-        let mut found = without();
-        found.add(0, search.find(0, claim).await.unwrap());
-        search.settle(&call, found, false).await
-    }
-
-    /// The time of the call ended before the block that a node had named was looked up. Two others did not have the
-    /// transaction, and `null` was reported as confirmed.
-    #[tokio::test]
-    async fn a_claim_that_nobody_has_looked_at_is_not_outvoted() {
-        let (test, chain) = (TestSource::new(3), chain_of_head(1_000));
-        let account = AccountId::unique();
-        let key = (account, chain.epoch(), BlockParam::Number(5));
-        let far = Instant::now() + Duration::from_secs(3_600);
-        let mut look_up = pin!(test.source.lookups.share(key, far, pending));
-        assert!((&mut look_up).now_or_never().is_none(), "it does not end");
-        let located = outvoted(&test, account, &chain, Duration::from_millis(20)).await;
-        assert!(matches!(located, Err(Failure::Unavailable)), "{located:?}");
-    }
-
-    /// Two of three nodes had dropped the block that the third had named for a transaction. The look-up of that block failed
-    /// long before the deadline, and `null` was reported as confirmed.
-    #[tokio::test]
-    async fn a_claim_whose_look_up_failed_is_not_outvoted() {
-        let (test, chain) = (TestSource::new(3), chain_of_head(1_000));
-        let located = outvoted(&test, AccountId::unique(), &chain, Duration::from_secs(3_600)).await;
-        assert!(matches!(located, Err(Failure::Unavailable)), "{located:?}");
-    }
-
-    /// A node that had named a block and then said that there is none still kept all others from saying so.
-    #[test]
-    fn a_claim_that_is_taken_back_is_outvoted() {
-        let mut found = SearchState::default();
-        found.add(0, LocationFinding::unchecked(Failure::Unavailable));
-        found.add(0, LocationFinding::InNoBlock { pending: None, is_at_head: true });
-        assert!(found.unverified.is_empty() && found.without.contains(&0));
-    }
-}
+mod tests;

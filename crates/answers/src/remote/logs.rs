@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use methods::{BlockRef, LogBlocks, LogFilterParams, LogsQuery};
 use nodes::raw::read_logs;
-use nodes::{CanonicalChain, Supplier};
+use nodes::{CanonicalChain, GivenBy, Standing, Supplier};
 use resources::AccountId;
 use tokio::time::Instant;
 
@@ -25,7 +25,6 @@ use super::fetched::{CacheDecision, Fetched, holds};
 use super::pool_source::PoolSource;
 use super::sized_work::COPIED_AT_ONCE_BYTES_MAX;
 use super::state::ConfirmedLogs;
-use crate::cache::GivenBy;
 use crate::failure::Failure;
 use crate::provenance::{Origin, Verification};
 
@@ -77,7 +76,7 @@ impl PoolSource {
         let search =
             LogSearch { remote: self, account, chain, filter, from: from.number, deadline, supplier };
         let proven_from = search.proven_from(from, to);
-        let given_by = self.given_by_anyone();
+        let given_by = self.pool.before_asking().given_by_anyone();
         if self.proves_blocks() && proven_from <= to.number {
             let proven = search.proven(from.number, proven_from, to).await;
             let result = proven.map_err(|failure| search.in_time(failure))?;
@@ -128,7 +127,7 @@ impl PoolSource {
 
     /// How far logs are verified that nodes were asked for.
     fn pieces_verified(&self) -> Verification {
-        if self.confirms_blocks() { Verification::Confirmed } else { Verification::None }
+        if self.confirms_blocks() { self.by_quorum() } else { Verification::None }
     }
 }
 
@@ -231,8 +230,8 @@ impl LogSearch<'_> {
             for piece in &mut pieces {
                 piece.found = piece.key.as_ref().and_then(|key| {
                     let cached = cache.get_logs(key)?;
-                    let is_trusted = cached.given_by.is_none_or(|given_by| given_by.is_trusted(&pool));
-                    let is_good = is_trusted && holds(&chain, &cached);
+                    let stands = |given_by| pool.standing(given_by) == Standing::Good;
+                    let is_good = cached.given_by.is_none_or(stands) && holds(&chain, &cached);
                     is_good.then_some(LogsText { text: cached.result, count: cached.count })
                 });
             }
@@ -252,7 +251,7 @@ impl LogSearch<'_> {
         else {
             return Ok((pieces, None));
         };
-        let given_by = self.remote.given_by_anyone();
+        let given_by = self.remote.pool.before_asking().given_by_anyone();
         let FetchedLogs { results, is_confirmed } = self.fetch(from, to, results_left).await?;
         let whole = if let [whole] = &results[..] { Some(whole.clone()) } else { None };
         // The filter is hashed whole for each piece that is cached.

@@ -35,7 +35,7 @@ fn is_refusal(execution: Execution) -> bool {
             | Execution::TipAboveFeeCap
             | Execution::NonceTooLow
             | Execution::NonceTooHigh
-            | Execution::GasAboveLimit
+            | Execution::GasAboveLimit { .. }
             | Execution::SenderNotEoa
     )
 }
@@ -64,6 +64,7 @@ pub(super) fn of_fetch(reason: NotFetched) -> Failure {
     match reason {
         NotFetched::Unavailable | NotFetched::Lacking | NotFetched::Deadline => Failure::Unavailable,
         NotFetched::Busy => Failure::OverCapacity,
+        NotFetched::OddHeader => Failure::OddHeader,
         NotFetched::UnknownType(transaction_type) => Failure::CannotBeProven { transaction_type },
     }
 }

@@ -113,13 +113,12 @@ impl PoolSource {
         };
         self.failovers.count(call.reason, call.method);
         // Of a block that only the partner has named it is proven what is in it, and not that it is the one that is meant.
-        let is_ours = |block: BlockRef| {
-            call.own.and_then(|own| own.by_number(block.number)).map(block_ref) == Some(block)
+        let of_ours = |block: BlockRef| {
+            let own = call.own.filter(|own| own.by_number(block.number).map(block_ref) == Some(block))?;
+            Some(self.place_verified(own, Some(block)))
         };
-        let verified = match fetched.block.is_some_and(is_ours) {
-            true => fetched.verified,
-            false => Verification::None,
-        };
+        let named = fetched.block.and_then(of_ours).unwrap_or(Verification::None);
+        let verified = fetched.verified.min(named);
         Ok(self.shared(Origin::Partner, fetched.block, verified, fetched.result))
     }
 
@@ -129,7 +128,8 @@ impl PoolSource {
         call: &PartnerCall<'_>,
         query: NodeQuery<'_>,
     ) -> Result<Fetched, Failure> {
-        let asked = encode::call(call.method, query, Some(self.gas_cap(call.chain))).for_account(call.caller);
+        let asked =
+            encode::call(call.method, query, Some(self.simulation_gas(call.chain))).for_account(call.caller);
         let passed_on = PassedOn::new(self, call.account, Some(call.chain), query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let outcome = self.pool.ask_partner(call.method.name, &asked, &judge, call.deadline).await;

@@ -46,7 +46,7 @@ impl PartnerView {
             Some(chain) => return Ok(Self::of(Arc::clone(chain), false)),
             None => remote.block_at_partner(method, LATEST, deadline).await?.ok_or(Failure::Unavailable)?,
         };
-        Ok(Self::of(Arc::new(CanonicalChain::of_head((*chain).clone())), true))
+        Ok(Self::of(Arc::new(CanonicalChain::of_head((*chain).clone(), None)), true))
     }
 
     fn of(chain: Arc<CanonicalChain>, is_of_partner: bool) -> Self {

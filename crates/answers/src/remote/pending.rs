@@ -7,6 +7,7 @@ use nodes::CanonicalChain;
 use resources::AccountId;
 use tokio::time::Instant;
 
+use super::call_gas::SimulationGas;
 use super::encode;
 use super::fetched::Fetched;
 use super::pool_source::PoolSource;
@@ -53,9 +54,24 @@ impl PoolSource {
         query: NodeQuery<'_>,
         origin: Origin,
     ) -> Result<Answer, Failure> {
-        let gas_cap = chain.map(|chain| self.gas_cap(chain));
-        let call =
-            encode::pending_call(method, query, gas_cap).ok_or_else(not_at_pending)?.for_account(account);
+        let Some(shown) = chain else {
+            return self.ask_pending_with_gas(account, chain, method, query, origin, None).await;
+        };
+        let deadline = Instant::now() + self.time(method);
+        let ask = |gas| self.ask_pending_with_gas(account, chain, method, query, origin, Some(gas));
+        self.with_granted_gas(shown, query, deadline, ask).await
+    }
+
+    async fn ask_pending_with_gas(
+        &self,
+        account: AccountId,
+        chain: Option<&CanonicalChain>,
+        method: &Method,
+        query: NodeQuery<'_>,
+        origin: Origin,
+        gas: Option<SimulationGas>,
+    ) -> Result<Answer, Failure> {
+        let call = encode::pending_call(method, query, gas).ok_or_else(not_at_pending)?.for_account(account);
         let passed_on = PassedOn::new(self, account, chain, query);
         let judge = |_: usize, result: &Bytes| passed_on.judge(result);
         let deadline = Instant::now() + self.time(method);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, DeadlineKind, GatewayQuery, Method, WorkPlacement};
+use methods::{BlockParam, BlockRef, DeadlineKind, GatewayQuery, Method, Query, Tag, WorkPlacement};
 use nodes::view::SeenBlock;
-use nodes::{CanonicalChain, Pool};
-use resources::{AccountId, MemoryBudget, ThreadPool};
+use nodes::{CanonicalChain, Pool, Standing};
+use resources::{AccountId, MemoryBudget, Supervisor, ThreadPool};
 
 use super::absent::AbsentReceipts;
 use super::chain_rules::ChainRules;
@@ -31,6 +31,9 @@ use crate::query_plan::Subject;
 use crate::results::Suggested;
 use crate::shared::SharedAnswer;
 
+/// Nodes that a quorum must have to confirm anything.
+pub(super) const CONFIRMING_NODES_MIN: usize = 2;
+
 /// Answers calls from nodes.
 pub struct PoolSource {
     pub(super) pool: Arc<Pool>,
@@ -46,7 +49,7 @@ pub struct PoolSource {
     pub(super) flights: Flights<FlightKey>,
     pub(super) partner_flights: Flights<FlightKey>,
     /// Blocks below the window that nodes are asked for, in their epoch.
-    pub(super) lookups: Flights<(AccountId, u64, BlockParam), ()>,
+    pub(super) lookups: Flights<(AccountId, u64, BlockParam), Verification>,
     /// Blocks that partners are asked for, by the method that the caller asks.
     pub(super) partner_lookups: Flights<(&'static str, BlockParam), Option<Arc<SeenBlock>>>,
     pub(super) failovers: Failovers,
@@ -59,6 +62,7 @@ pub struct PoolSource {
     pub(super) limits: AnswerLimits,
     pub(super) family: nodes::ChainFamily,
     pub(super) call_timeout: Duration,
+    pub(super) supervisor: Supervisor,
 }
 
 impl PoolSource {
@@ -70,7 +74,18 @@ impl PoolSource {
         memory: MemoryBudget,
         limits: AnswerLimits,
     ) -> Self {
-        let StartedPool { pool, followed, rules, executed, integrity, state, family, call_timeout } = started;
+        let StartedPool {
+            pool,
+            followed,
+            rules,
+            executed,
+            integrity,
+            state,
+            family,
+            call_timeout,
+            supervisor,
+            disk: _,
+        } = started;
         Self {
             pool,
             cache,
@@ -95,6 +110,7 @@ impl PoolSource {
             limits,
             family,
             call_timeout,
+            supervisor,
         }
     }
 
@@ -156,9 +172,62 @@ impl PoolSource {
         SharedAnswer::new(provenance, self.pool.memory().hand_over(result))
     }
 
-    /// Whether answers that are verified as far as this may be cached. Where nodes must agree, the answer of one node may not.
+    /// Whether answers that are verified as far as this may be cached. Where nodes must agree, the answer of one node may not,
+    /// unless one node is the quorum.
     pub(super) fn may_cache(&self, verified: Verification) -> bool {
-        verified > Verification::None || self.state == StateMode::Trust || !self.integrity.proves()
+        verified > Verification::None
+            || self.state == StateMode::Trust
+            || !self.integrity.proves()
+            || self.by_quorum() == Verification::None
+    }
+
+    /// How far something is verified that a quorum of the nodes has said. One node confirms nothing.
+    pub(super) fn by_quorum(&self) -> Verification {
+        match self.pool.quorum() >= CONFIRMING_NODES_MIN {
+            true => Verification::Confirmed,
+            false => Verification::None,
+        }
+    }
+
+    /// How far it is verified that the block of this number is on the chain: the head commits to its ancestors, and which
+    /// other blocks are older is what nodes say.
+    fn number_verified(&self, chain: &CanonicalChain, number: u64) -> Verification {
+        if chain.is_linked(number) { Verification::Proven } else { self.by_quorum() }
+    }
+
+    /// How far it is verified that these are the blocks that a query means. Of a range, the hash of the last one stands for
+    /// all.
+    pub(crate) fn blocks_verified(&self, chain: &CanonicalChain, query: &Query<BlockParam>) -> Verification {
+        let number = match query.blocks().last() {
+            None | Some(BlockParam::Tag(Tag::Latest | Tag::Pending)) => None,
+            // Only nodes say that an old block is canonical, if the caller demands that.
+            Some(BlockParam::Hash { hash, must_be_canonical }) => {
+                chain.by_hash(&hash).filter(|_| must_be_canonical).map(|block| block.number)
+            }
+            Some(BlockParam::Number(number)) => Some(number),
+            Some(BlockParam::Tag(Tag::Earliest)) => Some(0),
+            Some(BlockParam::Tag(Tag::Safe)) => chain.safe().map(|block| block.number),
+            Some(BlockParam::Tag(Tag::Finalized)) => chain.finalized().map(|block| block.number),
+        };
+        number.map_or(Verification::Proven, |number| self.number_verified(chain, number))
+    }
+
+    /// How far it is verified that an answer about a transaction belongs to the chain.
+    pub(crate) fn place_verified(&self, chain: &CanonicalChain, block: Option<BlockRef>) -> Verification {
+        block.map_or(Verification::Proven, |block| self.number_verified(chain, block.number))
+    }
+
+    /// Where it came from that there is no such block on the chain of the nodes.
+    pub(crate) fn absent_at_nodes(verified: Verification) -> Provenance {
+        Provenance { origin: Origin::Node, block: None, verified }
+    }
+
+    /// Whether a number, if it is known which block has it, need not be asked for again. Watchers ask for the marks all the time.
+    pub(super) fn is_good_number(&self, chain: &CanonicalChain, number: u64) -> bool {
+        let stands = |given_by| self.pool.standing(given_by) == Standing::Good;
+        let is_mark =
+            |mark: Option<nodes::BlockId>| mark.is_some_and(|mark| chain.by_number(number) == Some(mark));
+        chain.given_by(number).is_none_or(stands) || is_mark(chain.safe()) || is_mark(chain.finalized())
     }
 
     /// How long a call may take over all nodes that are asked.

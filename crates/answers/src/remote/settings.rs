@@ -19,12 +19,17 @@ pub struct PoolConfig {
     pub follow: follow::FollowSettings,
     /// How far nodes are believed about the state.
     pub state: StateMode,
+    /// How long what a quorum has confirmed is taken for true.
+    pub confirmed_for: Duration,
     /// Nodes that must have a block before it is the head; a majority by default.
     pub quorum: Option<u64>,
     /// How long a call may take over all nodes that are asked, unless its method has a limit of its own.
     pub call_timeout: Duration,
     /// How long the head may stand still before it is a fault; ten blocks by default.
+    /// How long the head may stay unchanged; zero for ever.
     pub head_stall: Option<Duration>,
+    /// How long a quorum must stay at an older block until it is followed.
+    pub rollback_after: Option<Duration>,
     /// Time between two polls of a node's head; by default it follows the time between blocks.
     pub poll_interval: Option<Duration>,
     /// Bytes of nodes' replies that may be in memory at once, inflated, until their answers go to callers.
@@ -85,9 +90,11 @@ impl Default for PoolConfig {
             integrity: Integrity::default(),
             follow: follow::FollowSettings::default(),
             state: StateMode::default_for(0),
+            confirmed_for: nodes::CONFIRMED_FOR,
             quorum: None,
             call_timeout: CALL_TIMEOUT,
             head_stall: None,
+            rollback_after: None,
             poll_interval: None,
             reply_memory_bytes: REPLY_MEMORY_BYTES,
         }
@@ -110,6 +117,7 @@ impl PoolConfig {
         }
         let mut section = root.section("integrity");
         let (integrity, state) = (Integrity::read(&mut section), StateMode::read(&mut section, nodes.len()));
+        let confirmed_for = section.milliseconds("confirmed_for_ms", nodes::CONFIRMED_FOR);
         let proves_blocks = is_ethereum && integrity == Integrity::Prove;
         let follow = follow::FollowSettings::read(&mut root.section("follow"), proves_blocks);
         let mut pool = root.section("pool");
@@ -131,9 +139,11 @@ impl PoolConfig {
             integrity,
             follow,
             state,
+            confirmed_for,
             quorum,
             call_timeout,
-            head_stall: pool.optional_milliseconds("head_stall_ms"),
+            head_stall: pool.optional_milliseconds_or_never("head_stall_ms"),
+            rollback_after: pool.optional_milliseconds("rollback_after_ms"),
             poll_interval: pool.optional_milliseconds("poll_interval_ms"),
             reply_memory_bytes,
         }
@@ -176,8 +186,9 @@ impl NodeEndpoint {
     }
 
     fn read_endpoint(section: &mut Section<'_>) -> Option<Self> {
-        let url = section.optional_text("url").filter(|url| has_scheme(url, ["http://", "https://"]));
-        if url.is_none() {
+        let url = section.required_text("url", "the address for JSON-RPC, such as http://10.0.0.11:8545");
+        let is_wrong = url.as_ref().is_some_and(|url| !has_scheme(url, ["http://", "https://"]));
+        if is_wrong {
             section.error("url", "must be a URL that begins with http:// or https://");
         }
         let node = Self {
@@ -185,7 +196,7 @@ impl NodeEndpoint {
             ws_url: None,
             headers: headers(section),
             http2: section.flag("http2", false),
-            url: url?,
+            url: url.filter(|_| !is_wrong)?,
         };
         node.check(section);
         Some(node)

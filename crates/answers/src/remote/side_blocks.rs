@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::block_ids::block_ref;
 use super::pool_source::PoolSource;
 use crate::failure::Failure;
+use crate::provenance::Verification;
 
 /// The block that is meant, if it is a side block.
 pub(super) fn side_block(chain: &CanonicalChain, block: BlockParam) -> Option<BlockRef> {
@@ -19,7 +20,7 @@ pub(super) fn side_block(chain: &CanonicalChain, block: BlockParam) -> Option<Bl
 
 impl PoolSource {
     /// Makes sure that a query about a side block can be answered: the block is in memory, or a node has it. Only nodes have
-    /// its state. A side block that no node has is forgotten.
+    /// its state. A side block that no node has is forgotten. Returns how far it is verified that no node has it.
     pub(super) async fn find_side_block<B: Copy>(
         &self,
         account: AccountId,
@@ -27,18 +28,18 @@ impl PoolSource {
         block: BlockRef,
         query: &Query<B>,
         deadline: Instant,
-    ) -> Result<(), Failure> {
+    ) -> Result<Verification, Failure> {
         let is_in_memory = self.is_in_memory(block);
         if is_in_memory && !query.reads_state() {
-            return Ok(());
+            return Ok(self.by_quorum());
         }
-        match self.pool.has_block(account, block.hash, deadline).await {
-            Ok(true) => Ok(()),
+        match self.pool.absence_of_block(account, block.hash, deadline).await {
+            Ok(None) => Ok(self.by_quorum()),
             // The block is in memory, so only its state is gone.
-            Ok(false) if is_in_memory => Err(Failure::SideStateGone),
-            Ok(false) => {
+            Ok(Some(_)) if is_in_memory => Err(Failure::SideStateGone),
+            Ok(Some(absence)) => {
                 chain.forget_side_block(&block.hash);
-                Ok(())
+                Ok(self.absence_verified(absence))
             }
             Err(_) => Err(Failure::Unavailable),
         }

@@ -27,6 +27,16 @@ impl PoolSource {
         }
         // As long as the longest of all calls may take.
         let done = timeout(self.limits.log_timeout, self.threads.run(account, work)).await;
-        done.ok().flatten().ok_or(Failure::OverCapacity)
+        Ok(done.map_err(|_| Failure::OverCapacity)??)
+    }
+}
+
+/// The result of pooled work for a judgement, which only knows that there is none. A panic goes on in the call that waits for
+/// the judgement, and ends it with an internal error.
+pub(super) fn unless_refused<T>(worked: Result<T, impl Into<Failure>>) -> Option<T> {
+    match worked.map_err(Into::into) {
+        Ok(result) => Some(result),
+        Err(Failure::Broken(what)) => panic!("{what}"),
+        Err(_) => None,
     }
 }

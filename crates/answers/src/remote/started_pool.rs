@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use methods::{Checkpoint, Network, NetworkFamily};
 use nodes::{BlockId, ChainFamily, Endpoint, Pool};
+use resources::{DiskHealth, Supervisor};
 
 use super::chain_rules::ChainRules;
 use super::executed_chain::ExecutedChain;
@@ -26,21 +27,33 @@ pub struct StartedPool {
     pub(super) state: StateMode,
     pub(super) family: ChainFamily,
     pub(super) call_timeout: Duration,
+    pub(super) supervisor: Supervisor,
+    pub(super) disk: DiskHealth,
 }
 
 impl StartedPool {
     /// Begins to watch the nodes.
-    pub fn start(config: &PoolConfig, network: &Network, data_dir: &Path) -> Result<Self, String> {
+    pub fn start(
+        config: &PoolConfig,
+        network: &Network,
+        data_dir: &Path,
+        supervisor: &Supervisor,
+    ) -> Result<Self, String> {
+        let disk = DiskHealth::new(data_dir);
         let followed = match config.follow.mode {
             FollowMode::Off | FollowMode::Full => None,
-            FollowMode::Blocks => Some(Arc::new(FollowedChain::open(data_dir, config.follow, network)?)),
+            FollowMode::Blocks => {
+                let (supervisor, disk) = (supervisor.clone(), disk.clone());
+                Some(Arc::new(FollowedChain::open(data_dir, config.follow, network, supervisor, disk)?))
+            }
         };
         let family = match network.families.as_slice() {
             [NetworkFamily::Zksync] => ChainFamily::Zksync,
             _ => ChainFamily::Ethereum,
         };
         let rules = ChainRules::open(network)?;
-        let pool = Pool::start(pool_settings(config, network, family)?).map_err(|error| error.to_string())?;
+        let pool = Pool::start(pool_settings(config, network, family)?, supervisor);
+        let pool = pool.map_err(|error| error.to_string())?;
         let state = config.state;
         tracing::info!(
             state = state.name(),
@@ -49,12 +62,30 @@ impl StartedPool {
         );
         let integrity = IntegrityPolicy::new(config.integrity);
         let call_timeout = config.call_timeout;
-        Ok(Self { pool, followed, rules, executed: None, integrity, state, family, call_timeout })
+        let supervisor = supervisor.clone();
+        Ok(Self {
+            pool,
+            followed,
+            rules,
+            executed: None,
+            integrity,
+            state,
+            family,
+            call_timeout,
+            supervisor,
+            disk,
+        })
     }
 
     /// Adds an archive that follows the nodes.
     pub fn with_archive(self, archive: Arc<ArchiveSource>) -> Self {
-        Self { executed: Some(Arc::new(ExecutedChain::new(archive))), ..self }
+        let executed = ExecutedChain::new(archive, self.supervisor.clone(), self.disk.clone());
+        Self { executed: Some(Arc::new(executed)), ..self }
+    }
+
+    /// The health of the disk that it writes to.
+    pub(crate) fn disk(&self) -> &DiskHealth {
+        &self.disk
     }
 
     /// The archive that follows the nodes, if there is one.
@@ -92,6 +123,7 @@ fn pool_settings(
             quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
             checkpoint: network.checkpoint.map(checkpoint),
             stale_after: config.head_stall,
+            rollback_after: config.rollback_after,
         },
         watch: nodes::WatchSettings {
             chain_id: network.chain_id,
@@ -102,6 +134,7 @@ fn pool_settings(
             ..nodes::WatchSettings::default()
         },
         reply_memory_bytes: config.reply_memory_bytes,
+        confirmed_for: config.confirmed_for,
     })
 }
 

@@ -1,7 +1,6 @@
 //! State and everything else that no block proves: how far one node is believed.
 
 mod confirm; // a quorum of the nodes must agree
-mod given_by; // which nodes gave a cached answer
 mod pass_on; // one node is believed
 mod decision; // who said what → what is true
 mod statement; // what a node says → what it means

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archive::StoredBody;
+use archive::{ChainSpec, StoredBody};
 use methods::{BlockParam, BlockRef};
-use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles};
+use nodes::{CanonicalChain, Standing};
 use resources::AccountId;
 
 use super::followed_chain::FollowedChain;
@@ -26,6 +26,14 @@ impl PoolSource {
     pub(super) fn chain_id(&self) -> Option<u64> {
         let of_stored = || Some(self.followed.as_ref()?.snapshot().chain()?.chain_id);
         self.pool.chain_id().or_else(of_stored)
+    }
+
+    /// The public network whose blob parameters are those of this chain: its block 0 is shown. Other chains use the same chain ids.
+    pub(super) fn blob_network(&self) -> Option<u64> {
+        let of_nodes = self.pool.canonical_chain().and_then(|chain| chain.genesis());
+        let of_stored = || self.followed.as_ref()?.snapshot().chain()?.genesis;
+        let shown = of_nodes.map(|genesis| genesis.hash).or_else(of_stored)?;
+        self.chain_id().filter(|chain_id| ChainSpec::genesis_of_network(*chain_id) == Some(shown))
     }
 
     /// Where an answer about these blocks comes from.
@@ -137,16 +145,27 @@ impl PoolSource {
         }
     }
 
-    /// Makes the view know a block below its window that is stored. Says whether that succeeded.
-    pub(super) fn learn_stored(&self, chain: &CanonicalChain, block: BlockParam) -> bool {
+    /// Makes the view know a block below its window that is stored. Says whether that succeeded. Of blocks that are only known
+    /// to be canonical because nodes have said so, `worst` is what their word must be worth.
+    pub(super) fn learn_stored(&self, chain: &CanonicalChain, block: BlockParam, worst: Standing) -> bool {
         let Some(followed) = &self.followed else { return false };
         let found = match block {
             BlockParam::Number(number) => followed.by_number(chain, number),
             BlockParam::Hash { hash, .. } => followed.by_hash(chain, &hash),
             BlockParam::Tag(_) => None,
         };
-        let Some(BlockRef { number, hash }) = found else { return false };
-        chain.add_deep_block(nodes::BlockId { number, hash });
+        let Some((BlockRef { number, hash }, given_by)) = found else { return false };
+        let block = nodes::BlockId { number, hash };
+        match given_by {
+            None => chain.add_linked_block(block),
+            Some(given_by) if self.pool.standing(given_by) == Standing::Good => {
+                chain.add_reported_block(block, given_by);
+            }
+            Some(given_by) if self.pool.standing(given_by) == worst => {
+                chain.add_reported_block(block, self.pool.prolonged(given_by));
+            }
+            Some(_) => return false,
+        }
         chain.knows_number(number)
     }
 }
@@ -159,4 +178,28 @@ fn decoded(
     let content = decoded.body;
     let body = ProvenBody::restored(block.hash, decoded.header, content.transactions, content.withdrawals);
     Ok((Arc::new(body), Arc::new(ProvenUncles::restored(content.ommers))))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+    use archive::StoredChainId;
+
+    use super::*;
+    use crate::remote::followed_chain::BlockWriter;
+    use crate::remote::test_source::TestSource;
+
+    /// Before any node had shown its block 0, a private chain with the id of mainnet got the blob fees of mainnet.
+    #[test]
+    fn the_blob_fees_of_a_public_network_are_for_the_chain_with_its_block_0() {
+        let mainnet = ChainSpec::genesis_of_network(1);
+        for (genesis, network) in [(None, None), (Some(B256::repeat_byte(7)), None), (mainnet, Some(1))] {
+            let test = TestSource::of_chain(1, Some(1));
+            assert_eq!(test.source.blob_network(), None, "nobody has shown anything");
+            let chain = StoredChainId { chain_id: 1, genesis };
+            let followed = test.source.followed_chain().unwrap();
+            followed.put_blocks(BlockWriter::NewBlocks, Some(chain), &[]).unwrap();
+            assert_eq!(test.source.blob_network(), network, "{genesis:?}");
+        }
+    }
 }

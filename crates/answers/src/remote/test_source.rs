@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, keccak256};
-use archive::{BlockParts, EncodedBlock};
+use archive::{BlockParts, ChainSpec, EncodedBlock};
 use methods::{BlockRef, Network, NetworkFamily};
-use nodes::CanonicalChain;
 use nodes::view::SeenBlock;
-use resources::{MemoryBudget, ThreadPool};
+use nodes::{BlockId, CanonicalChain};
+use resources::{MemoryBudget, Supervisor, ThreadPool};
 use tempfile::TempDir;
 
 use super::followed_chain::BlockWriter;
@@ -59,7 +59,7 @@ impl TestSource {
             eth_call_requires_from: false,
         };
         let data_dir = tempfile::tempdir().unwrap();
-        let started = StartedPool::start(&config, &network, data_dir.path()).unwrap();
+        let started = StartedPool::start(&config, &network, data_dir.path(), &Supervisor::default()).unwrap();
         let threads = Arc::new(ThreadPool::start(1, 64).unwrap());
         let (cache, memory) = (Arc::new(Cache::new(1 << 20)), MemoryBudget::new(64 << 20));
         let source = PoolSource::new(started, threads, cache, memory, AnswerLimits::default());
@@ -71,10 +71,11 @@ pub(super) fn header(number: u64, parent: B256) -> Header {
     Header { number, parent_hash: parent, gas_limit: 30_000_000, ..Header::default() }
 }
 
-/// A chain whose window is one block.
+/// A chain whose window is one block, and whose block 0 is that of mainnet.
 pub(super) fn chain_of_head(number: u64) -> CanonicalChain {
     let header = header(number, B256::ZERO);
-    CanonicalChain::of_head(SeenBlock::restored(header.hash_slow(), &header))
+    let genesis = ChainSpec::genesis_of_network(1).map(|hash| BlockId { number: 0, hash });
+    CanonicalChain::of_head(SeenBlock::restored(header.hash_slow(), &header), genesis)
 }
 
 /// Stores two blocks that cannot be compressed to fewer bytes than this.

@@ -1,8 +1,10 @@
 //! New blocks: fetched when the view shows them, and executed in their order.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use alloy_consensus::BlockBody;
@@ -10,7 +12,7 @@ use archive::{Block, ImportError, ImportObserver, ImportProgress};
 use futures_util::{Stream, StreamExt, stream};
 use methods::BlockRef;
 use nodes::{CanonicalChain, Supplier};
-use resources::AccountId;
+use resources::{AccountId, DiskWriter, WhenDown, counted};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -18,7 +20,7 @@ use super::branch::{MissingBranch, NoBranch};
 use super::worker::ExecutionWorker;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
-use crate::remote::executed_chain::{ExecutedChain, ExecutionState, ReplacedBranch};
+use crate::remote::executed_chain::{EXECUTE_TASK, ExecutedChain, ExecutionState, ReplacedBranch};
 use crate::remote::follow_thread::{
     ChainChanges, FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX,
 };
@@ -40,17 +42,25 @@ const STOPPED_TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Starts the thread that keeps the archive at the head. `None` where no archive is continued.
 pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
     let Some(executed_chain) = remote.executed_chain().cloned() else { return Ok(None) };
-    let (remote, worker) = (Arc::clone(remote), ExecutionWorker::start()?);
-    let thread = FollowThread::start(move || async move {
-        let live = ExecutionLoop {
-            remote: &remote,
-            executed_chain: &executed_chain,
-            worker,
-            account: AccountId::unique(),
-            is_written: true,
-            unknown_types: 0,
-        };
-        live.keep_up().await;
+    let task = remote.supervisor.task(EXECUTE_TASK, WhenDown::Degraded);
+    let (remote, worker, account) =
+        (Arc::clone(remote), Arc::new(ExecutionWorker::start()?), AccountId::unique());
+    let thread = FollowThread::start(task, move || {
+        let (remote, executed_chain) = (Arc::clone(&remote), Arc::clone(&executed_chain));
+        let worker = Arc::clone(&worker);
+        async move {
+            let live = ExecutionLoop {
+                remote: &remote,
+                executed_chain: &executed_chain,
+                worker,
+                account,
+                is_written: true,
+                unknown_types: 0,
+            };
+            // After a panic, blocks that the worker has begun are finished first.
+            let _idle = live.worker.run(|| ()).await;
+            live.keep_up().await;
+        }
     })?;
     Ok(Some(thread))
 }
@@ -58,7 +68,7 @@ pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
 struct ExecutionLoop<'a> {
     remote: &'a PoolSource,
     executed_chain: &'a Arc<ExecutedChain>,
-    worker: ExecutionWorker,
+    worker: Arc<ExecutionWorker>,
     /// In whose share of the pool of threads blocks are proven: nobody else's.
     account: AccountId,
     /// Whether the last attempt to write the archive went well.
@@ -101,6 +111,13 @@ impl ExecutionLoop<'_> {
         self.executed_chain.forget_old_snapshots(self.remote.pool());
         let has_failed_before =
             !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(NotExecuted::Disk(_))));
+        match &advanced {
+            Ok(_) => self.executed_chain.disk.record(DiskWriter::Archive, &Ok::<_, &str>(())),
+            Err(NotExecuted::Disk(cause)) => {
+                self.executed_chain.disk.record(DiskWriter::Archive, &Err::<(), _>(cause));
+            }
+            Err(_) => {}
+        }
         let is_unknown = matches!(advanced, Err(NotExecuted::UnknownType(_)));
         self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
         match advanced {
@@ -151,10 +168,7 @@ impl ExecutionLoop<'_> {
         if branch.blocks.is_empty() {
             return Ok(true);
         }
-        // Those below the window are canonical, and so is what the archive will have.
-        branch.blocks.iter().for_each(|block| {
-            chain.add_deep_block(nodes::BlockId { number: block.number, hash: block.hash });
-        });
+        add_deep_blocks(chain, &branch.blocks);
         let is_last = branch.blocks.last().map(|block| block.hash) == Some(chain.head().hash);
         if branch.ancestor == head {
             self.extend(chain, branch).await?;
@@ -236,8 +250,11 @@ impl ExecutionLoop<'_> {
         tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
         executed_chain
             .remember_replaced(ReplacedBranch { ancestor, snapshot: executed_chain.source().snapshot() });
-        let replaced = self.worker.run(move || executed_chain.archive().reorganise(ancestor, blocks));
-        executed(replaced.await).inspect_err(|_| self.executed_chain.forget_newest_replaced())?;
+        let replaced = self.worker.run(move || executed_chain.archive().reorganise(ancestor, blocks)).await;
+        if !matches!(replaced, Ok(Ok(Ok(_)))) {
+            self.executed_chain.forget_newest_replaced();
+        }
+        executed(replaced)?;
         self.executed_chain.counts.reorganisations.fetch_add(1, Relaxed);
         self.executed_chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
         Ok(())
@@ -280,14 +297,31 @@ fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {
     last.zip(chain.as_ref()).is_some_and(|(last, chain)| chain.by_hash(&last.hash).is_some())
 }
 
+/// Adds blocks below the window to the chain of the view. The newest of them leads to all others by the hashes of parents: if only
+/// nodes say that it is canonical, the others rest on their word, too.
+fn add_deep_blocks(chain: &CanonicalChain, blocks: &[BlockRef]) {
+    let id = |block: &BlockRef| nodes::BlockId { number: block.number, hash: block.hash };
+    let Some(newest) = blocks.last().map(id) else { return };
+    if chain.by_number(newest.number) != Some(newest) {
+        return;
+    }
+    let given_by = chain.given_by(newest.number);
+    for block in blocks.iter().map(id) {
+        match given_by {
+            Some(given_by) => chain.add_reported_block(block, given_by),
+            None => chain.add_linked_block(block),
+        }
+    }
+}
+
 fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> NotExecuted {
     match reason {
         NoBranch::Unknown => NotExecuted::Temporary,
         NoBranch::Archive(failure) => NotExecuted::Disk(format!("{failure:?}")),
         NoBranch::TooDeep => NotExecuted::Permanent(format!(
-            "the nodes have none of the last {} blocks of the archive up to block {head}, and older ones cannot be \
+            "the nodes have none of the last {} of the archive up to block {head}, and older ones cannot be \
              replaced; make a new archive with `chaingate import`",
-            head.saturating_sub(lowest)
+            counted(head.saturating_sub(lowest), "block")
         )),
     }
 }
@@ -301,15 +335,16 @@ fn why_not_fetched(failure: Failure, number: u64) -> NotExecuted {
     }
 }
 
-/// The outcome of an execution.
+/// The outcome of an execution. A panic of the worker is one of the task, which begins anew with what the archive has.
 fn executed(
-    ended: Result<Result<ImportProgress, ImportError>, oneshot::error::RecvError>,
+    ended: Result<thread::Result<Result<ImportProgress, ImportError>>, oneshot::error::RecvError>,
 ) -> Result<(), NotExecuted> {
     match ended {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(ImportError::Store(cause))) => Err(NotExecuted::Disk(cause.to_string())),
-        Ok(Err(cause)) => Err(NotExecuted::Permanent(cause.to_string())),
-        Err(_) => Err(NotExecuted::Permanent("the execution of a block panicked".to_owned())),
+        Ok(Ok(Ok(_))) => Ok(()),
+        Ok(Ok(Err(ImportError::Store(cause)))) => Err(NotExecuted::Disk(cause.to_string())),
+        Ok(Ok(Err(cause))) => Err(NotExecuted::Permanent(cause.to_string())),
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => Err(NotExecuted::Permanent("the thread that executes blocks has ended".to_owned())),
     }
 }
 

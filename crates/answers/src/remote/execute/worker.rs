@@ -18,21 +18,20 @@ pub(super) struct ExecutionWorker {
 impl ExecutionWorker {
     pub(super) fn start() -> io::Result<Self> {
         let (jobs, queue): (_, Receiver<ExecutionJob>) = sync_channel(1);
-        // A panic costs the work its result, and the thread goes on.
-        let run = move || queue.into_iter().for_each(|job| drop(catch_unwind(AssertUnwindSafe(job))));
+        let run = move || queue.into_iter().for_each(|job| job());
         let thread = thread::Builder::new().name("chaingate-execute".to_owned()).spawn(run)?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Begins some work; gives its result. Nothing comes if it panics.
+    /// Begins some work; gives its result, or its panic, which does not end the thread.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> oneshot::Receiver<T> {
+    ) -> oneshot::Receiver<thread::Result<T>> {
         let (sender, receiver) = oneshot::channel();
         let job: ExecutionJob = Box::new(move || {
             // Nobody waits for it any more if the gateway ends.
-            let _unheard = sender.send(work());
+            let _unheard = sender.send(catch_unwind(AssertUnwindSafe(work)));
         });
         if let Some(jobs) = &self.jobs {
             // It fails only if the thread is gone, and then the receiver hears of it.

@@ -187,7 +187,7 @@ impl Filling<'_> {
         match self.remote.run_sized(self.followed.account, usize::MAX, 0, write).await {
             Ok(Ok(())) => {
                 self.followed.add_filled_blocks(count);
-                self.followed.link(epoch, last);
+                self.followed.extend_link(epoch, last);
                 Ok(())
             }
             _ => Err(Unfilled::Later),

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use methods::{BlockParam, BlockRef};
 use nodes::view::WINDOW_BLOCKS;
-use nodes::{CanonicalChain, Supplier};
+use nodes::{CanonicalChain, GivenBy, Standing, Supplier};
 use tokio::time::{Instant, timeout};
 
 use crate::failure::Failure;
@@ -39,15 +39,8 @@ pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// Follows the view for ever. Returns why that is impossible.
 pub(super) async fn keep_up(remote: &PoolSource, followed: &FollowedChain) -> String {
     let changes = remote.pool.view().changes();
-    let mut live = FollowLoop {
-        remote,
-        followed,
-        first: None,
-        head: None,
-        unknown_types: 0,
-        lowest_in_memory: 0,
-        changes,
-    };
+    let mut live =
+        FollowLoop { remote, followed, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
     loop {
         let chain = live.changes.borrow_and_update().clone();
         let is_done = match chain {
@@ -67,8 +60,6 @@ pub(super) async fn keep_up(remote: &PoolSource, followed: &FollowedChain) -> St
 struct FollowLoop<'a> {
     remote: &'a PoolSource,
     followed: &'a FollowedChain,
-    /// The head at the first start.
-    first: Option<u64>,
     /// The head of the view when it was last looked at.
     head: Option<BlockRef>,
     /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
@@ -109,7 +100,10 @@ impl FollowLoop<'_> {
         let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
         let number = chain.head().number.min(*range.end());
         let is_deep = number < chain.lowest();
-        if !range.contains(&number) || is_deep && self.followed.linked_from(chain.epoch()).is_some() {
+        let stands = |given_by: Option<GivenBy>| {
+            given_by.is_none_or(|given_by| self.remote.pool().standing(given_by) == Standing::Good)
+        };
+        if !range.contains(&number) || is_deep && self.followed.newest_link(chain).is_some_and(stands) {
             return Ok(());
         }
         if is_deep {
@@ -124,7 +118,19 @@ impl FollowLoop<'_> {
         let Some(canonical) = chain.by_number(number) else { return Ok(()) };
         match snapshot.header(number) {
             Ok(Some(header)) if header.hash == canonical.hash => {
-                self.followed.link(chain.epoch(), number);
+                self.followed.link(chain.epoch(), number, chain.given_by(number));
+                Ok(())
+            }
+            // Nodes may lie about an old block. That the stored one is wrong is proven where new blocks meet the stored ones.
+            Ok(Some(header)) if !chain.is_linked(number) => {
+                let (stored, reported) = (header.hash, canonical.hash);
+                tracing::warn!(
+                    number,
+                    %stored,
+                    %reported,
+                    "the nodes report another old block than the stored one; stored blocks are not used until they agree"
+                );
+                self.followed.unlink_reported();
                 Ok(())
             }
             Ok(Some(header)) => Err(reorganised(number, header.hash, canonical.hash)),
@@ -137,9 +143,9 @@ impl FollowLoop<'_> {
     }
 
     /// The blocks that should be in memory or, the lower ones, in the file.
-    fn wanted(&mut self, chain: &CanonicalChain) -> RangeInclusive<u64> {
+    fn wanted(&self, chain: &CanonicalChain) -> RangeInclusive<u64> {
         let head = chain.head().number;
-        let first = *self.first.get_or_insert(head);
+        let first = self.followed.first_head(head);
         let newest_stored = self.followed.snapshot().ranges().next_back().map(|range| *range.end());
         let lowest = match (newest_stored, self.followed.settings.from) {
             (Some(newest), _) => newest + 1,
@@ -235,7 +241,7 @@ impl FollowLoop<'_> {
             if !self.store_group(chain, group).await {
                 return Ok(false);
             }
-            self.followed.link(chain.epoch(), next - 1);
+            self.followed.link(chain.epoch(), next - 1, None);
         }
     }
 

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use methods::{BlockRef, LogBlocks};
 use nodes::proven::ProofFailure;
 use nodes::raw::{LogSpan, read_logs};
-use nodes::{BlockId, Judgement, Judging, NodeReply};
+use nodes::{AbsenceReplies, BlockId, HistoryKind, HistoryReach, Judgement, Judging, NodeReply};
 
 use super::{LogSearch, ends};
 use crate::failure::Failure;
-use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::sized_work::{PARSED_AT_ONCE_BYTES_MAX, unless_refused};
 use crate::remote::{encode, node_failures};
 
 /// The outcome of a log query to one node.
@@ -34,9 +34,12 @@ impl LogSearch<'_> {
         results_left: u64,
     ) -> Result<PassedLogs, Failure> {
         let call = encode::logs(self.filter, blocks).for_account(self.account);
-        let judge = |_: usize, result: &Bytes| self.judge(blocks, result);
+        let judge = |node: usize, result: &Bytes| self.judge(node, blocks, result);
         let asked = self.remote.pool.ask_of(self.supplier, &call, &judge, self.deadline).await;
         let answered = asked.answer.map_err(node_failures::of_log_query)?;
+        if !answered.is_confirmed && self.may_be_known_elsewhere(blocks, &asked.findings) {
+            return Err(Failure::AbsenceUnknown);
+        }
         match answered.reply {
             NodeReply::Result(result) => self.counted(result, answered.is_confirmed, results_left).await,
             NodeReply::Limit(limit) => Ok(PassedLogs::TooWide { most: limit.blocks }),
@@ -44,22 +47,50 @@ impl LogSearch<'_> {
         }
     }
 
-    fn judge(&self, blocks: LogBlocks<BlockRef>, result: &Bytes) -> Judging<'_, Judgement> {
+    /// Whether all nodes that have answered may lack the logs of old blocks, and another one has not answered.
+    fn may_be_known_elsewhere(
+        &self,
+        blocks: LogBlocks<BlockRef>,
+        findings: &[(usize, Option<Judgement>)],
+    ) -> bool {
+        let mut replies = AbsenceReplies::default();
+        replies.without.extend(findings.iter().map(|(node, _)| *node));
+        self.supplier.is_of_pool()
+            && self.is_deep(blocks)
+            && !replies.without.iter().any(|node| self.has_logs(*node, blocks))
+            && self.remote.pool.is_some_awaited(HistoryKind::Logs, "eth_getLogs", &replies)
+    }
+
+    /// Whether nothing is known here of the lowest block, and nodes may have dropped it.
+    fn is_deep(&self, blocks: LogBlocks<BlockRef>) -> bool {
+        ends(blocks).0.number < self.chain.lowest()
+    }
+
+    /// Whether a node was shown to have the logs of these blocks.
+    fn has_logs(&self, node: usize, blocks: LogBlocks<BlockRef>) -> bool {
+        match self.remote.pool.history(node, HistoryKind::Logs) {
+            HistoryReach::Whole => true,
+            HistoryReach::From(lowest) => lowest <= ends(blocks).0.number,
+            HistoryReach::Unknown => false,
+        }
+    }
+
+    fn judge(&self, node: usize, blocks: LogBlocks<BlockRef>, result: &Bytes) -> Judging<'_, Judgement> {
         let (bytes, result) = (result.len(), result.clone());
         let read = move || read_logs(&result).filter(|logs| are_of_range(blocks, logs));
         if bytes <= PARSED_AT_ONCE_BYTES_MAX {
-            return Judging::Done(self.conclude(blocks, read()));
+            return Judging::Done(self.conclude(node, blocks, read()));
         }
         Judging::Elsewhere(Box::pin(async move {
             let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
-            Some(self.conclude(blocks, read.ok()?))
+            Some(self.conclude(node, blocks, unless_refused(read)?))
         }))
     }
 
-    fn conclude(&self, blocks: LogBlocks<BlockRef>, read: Option<Vec<LogSpan>>) -> Judgement {
+    fn conclude(&self, node: usize, blocks: LogBlocks<BlockRef>, read: Option<Vec<LogSpan>>) -> Judgement {
         let Some(logs) = read else {
             self.remote.integrity.count(ProofFailure::Malformed);
-            return Judgement::Wrong(ProofFailure::Malformed.name());
+            return Judgement::Wrong(ProofFailure::Malformed);
         };
         let mut found: Vec<BlockId> = logs.iter().map(|log| log.block).collect();
         found.dedup();
@@ -67,9 +98,10 @@ impl LogSearch<'_> {
         if !matches!(blocks, LogBlocks::One(_)) && self.chain.contradicts(&found) {
             return Judgement::Late;
         }
-        // Nothing is known there of the blocks, and a node may have dropped them.
-        let is_deep = ends(blocks).0.number < self.chain.lowest();
-        if is_deep && found.is_empty() { Judgement::Doubtful } else { Judgement::Believed }
+        let may_lack_some =
+            self.supplier.is_of_pool() && self.is_deep(blocks) && !self.has_logs(node, blocks);
+        let is_empty_deep = self.is_deep(blocks) && found.is_empty();
+        if may_lack_some || is_empty_deep { Judgement::Doubtful } else { Judgement::Believed }
     }
 
     async fn counted(

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, LogFilterParams};
-use nodes::CanonicalChain;
 use nodes::raw::read_logs;
+use nodes::{CanonicalChain, GivenBy};
 use resources::ChargedReaders;
 
 use super::canonical;
-use crate::cache::{CacheKey, CachedAnswer, GivenBy};
+use crate::cache::{CacheKey, CachedAnswer};
 use crate::provenance::Verification;
 use crate::remote::fetched::deep_in;
 

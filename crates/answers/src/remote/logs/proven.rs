@@ -131,7 +131,7 @@ impl LogSearch<'_> {
         let search = move || (matching(&body, &receipts, &filter), charge);
         let (found, block_charge) = match is_short {
             true => search(),
-            false => self.remote.threads.run(self.account, search).await.ok_or(Failure::OverCapacity)?,
+            false => self.remote.threads.run(self.account, search).await?,
         };
         found_memory.add(found.text.len())?;
         drop(block_charge);

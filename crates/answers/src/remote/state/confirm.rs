@@ -3,24 +3,28 @@
 use std::pin::Pin;
 
 use bytes::Bytes;
-use methods::{Method, TransactionQuery};
+use methods::{BlockPart, BlockQuery, Method, TransactionQuery};
 use nodes::proven::ProofFailure;
-use nodes::{CanonicalChain, ChainFamily, NodeReply, QuorumCall, QuorumEvent, RpcCall, Supplier};
+use nodes::{
+    Absence, AbsenceReplies, BeforeAsking, CanonicalChain, ChainFamily, GivenBy, HistoryKind, NodeReply,
+    QuorumCall, QuorumEvent, RpcCall, Supplier,
+};
 use resources::AccountId;
 
 use super::decision::{QuorumDecision, Vote, Voters, decide};
 use super::statement::{Form, NoStatement, Statement};
-use crate::cache::GivenBy;
+use crate::cache::CachedAnswer;
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::{block_ref, head};
+use crate::remote::call_gas::SimulationGas;
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
 use crate::remote::pool_source::PoolSource;
 use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
 use crate::remote::state_mode::StateMode;
-use crate::remote::{encode, node_failures};
+use crate::remote::{encode, located, node_failures};
 
 /// The outcome of asking several nodes.
 enum Confirmation {
@@ -30,6 +34,8 @@ enum Confirmation {
         statement: Statement,
         given_by: GivenBy,
     },
+    /// No node that answers finds it, but too few of them can know.
+    NotFound,
     NoQuorum(Vec<Vote>),
 }
 
@@ -38,6 +44,8 @@ struct Gathered {
     votes: Vec<Vote>,
     decision: QuorumDecision,
     proof: StateProof,
+    /// Nodes that do not find a transaction. Those that may lack old ones have no vote.
+    absence: AbsenceReplies,
 }
 
 /// The outcome of proving an answer that too few nodes give.
@@ -73,15 +81,18 @@ impl PoolSource {
         self.family == ChainFamily::Zksync && self.state != StateMode::Trust
     }
 
-    /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way.
+    /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way. `with_blocks` says
+    /// whether what is in the block of the query cannot be proven either. `before` is the answer that they gave before.
     pub(in crate::remote) async fn answer_confirmed(
         &self,
         asking: Asking<'_>,
         method: &Method,
         query: NodeQuery<'_>,
+        with_blocks: bool,
+        before: Option<CachedAnswer>,
     ) -> Option<Result<Fetched, Failure>> {
-        let form = Form::of(query, self.confirms_blocks()).filter(|_| self.state != StateMode::Trust)?;
-        Some(Box::pin(self.confirm(asking, method, query, form)).await)
+        let form = Form::of(query, with_blocks).filter(|_| self.state != StateMode::Trust)?;
+        Some(Box::pin(self.confirm(asking, method, query, form, before)).await)
     }
 
     async fn confirm(
@@ -90,14 +101,35 @@ impl PoolSource {
         method: &Method,
         query: NodeQuery<'_>,
         form: Form,
+        before: Option<CachedAnswer>,
     ) -> Result<Fetched, Failure> {
-        let call = encode::call(method, query, Some(self.gas_cap(asking.chain))).for_account(asking.caller);
+        let confirm = |gas| self.confirm_with_gas(asking, method, query, form, before.clone(), gas);
+        self.with_granted_gas(asking.chain, query, asking.deadline, confirm).await
+    }
+
+    async fn confirm_with_gas(
+        &self,
+        asking: Asking<'_>,
+        method: &Method,
+        query: NodeQuery<'_>,
+        form: Form,
+        before: Option<CachedAnswer>,
+        gas: SimulationGas,
+    ) -> Result<Fetched, Failure> {
+        let call = encode::call(method, query, Some(gas)).for_account(asking.caller);
         let in_view = |statement| in_view(asking.chain, query, statement);
-        match self.agree(asking, Some(query), &call, form, in_view).await? {
+        match self.agree(asking, Some(query), &call, form, before, in_view).await? {
             Confirmation::Proven(answer) => answer,
             Confirmation::Agreed { statement, given_by } => {
                 self.confirmed(asking, query, statement, given_by)
             }
+            Confirmation::NotFound => Ok(Fetched {
+                result: NULL,
+                block: None,
+                verified: Verification::None,
+                cache: CacheDecision::No,
+                given_by: None,
+            }),
             // A simulation that nobody finished in time took too long.
             Confirmation::NoQuorum(votes)
                 if votes.is_empty() && query.is_simulation() && asking.is_over() =>
@@ -115,7 +147,7 @@ impl PoolSource {
         asking: Asking<'_>,
         call: &RpcCall,
     ) -> Result<ConfirmedLogs, Failure> {
-        match self.agree(asking, None, call, Form::logs(), Ok).await? {
+        match self.agree(asking, None, call, Form::logs(), None, Ok).await? {
             Confirmation::Agreed { statement: Statement::Record(record), .. } => {
                 Ok(ConfirmedLogs::Found { count: record.count as u64, result: record.whole })
             }
@@ -123,9 +155,10 @@ impl PoolSource {
             Confirmation::NoQuorum(votes) if call.needs.log_blocks > 1 && some_find_it_too_wide(&votes) => {
                 Ok(ConfirmedLogs::TooWide)
             }
-            Confirmation::Proven(_) | Confirmation::Agreed { .. } | Confirmation::NoQuorum(_) => {
-                Err(Failure::Unavailable)
-            }
+            Confirmation::Proven(_)
+            | Confirmation::Agreed { .. }
+            | Confirmation::NotFound
+            | Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
         }
     }
 
@@ -138,13 +171,18 @@ impl PoolSource {
         query: Option<NodeQuery<'_>>,
         call: &RpcCall,
         form: Form,
+        before: Option<CachedAnswer>,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
     ) -> Result<Confirmation, Failure> {
-        let known_wrong = self.known_wrong_answers();
+        let mut before_asking = self.pool.before_asking();
         let mut asked = self.pool.ask_several(call, asking.deadline);
         let gathered = self.gather(asking, query, &mut asked, form, in_view).await;
         self.confirmations.note_calls(asked.calls());
-        let Gathered { votes, decision, proof } = gathered?;
+        let Gathered { votes, decision, proof, absence } = gathered?;
+        if let Some(before) = before.filter(|_| query.is_some_and(|query| !query.is_simulation())) {
+            let told = (&votes[..], &decision);
+            self.note_changes_of_mind(asking.account, &mut before_asking, form, before, told).await;
+        }
         if let StateProof::Given(answer) = proof {
             self.confirmations.note_proven();
             return Ok(Confirmation::Proven(answer));
@@ -165,6 +203,12 @@ impl PoolSource {
         }
         let QuorumDecision::Agreed { statement, contradicted } = decision else {
             self.confirmations.note_failed();
+            let is_disputed = votes.iter().any(|(_, said)| !is_null(said));
+            if let Some(kind) = query.and_then(history_kind).filter(|_| !is_disputed)
+                && self.pool.absence(kind, call.method, &absence) == Absence::Unconfirmed
+            {
+                return Ok(Confirmation::NotFound);
+            }
             return Ok(Confirmation::NoQuorum(votes));
         };
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
@@ -173,8 +217,33 @@ impl PoolSource {
             contradicted.iter().for_each(|node| self.pool.blame_contradicted(*node, call));
         }
         let supporters = votes.iter().filter(|(_, said)| said.means_the_same_as(&statement));
-        let given_by = known_wrong.confirmed_by(supporters.map(|(node, _)| *node));
+        let given_by = before_asking.given_by(supporters.map(|(node, _)| *node));
         Ok(Confirmation::Agreed { statement, given_by })
+    }
+
+    /// Records nodes that say something else than they said before, and whether a quorum does. An honest node may find another
+    /// estimate each time.
+    async fn note_changes_of_mind(
+        &self,
+        account: AccountId,
+        asked: &mut BeforeAsking,
+        form: Form,
+        before: CachedAnswer,
+        (votes, decision): (&[Vote], &QuorumDecision),
+    ) {
+        let Some(given_by) = before.given_by else { return };
+        let said = self.read_statement(account, form, NodeReply::Result(before.result)).await;
+        let Ok(Ok(before)) = said else { return };
+        if before.estimate().is_some() {
+            return;
+        }
+        let differ = votes.iter().filter(|(_, said)| !said.means_the_same_as(&before));
+        self.pool.record_retractions(asked, given_by, differ.map(|(node, _)| *node));
+        if let QuorumDecision::Agreed { statement, .. } = decision
+            && !statement.means_the_same_as(&before)
+        {
+            self.pool.record_correction(asked);
+        }
     }
 
     /// Gathers what nodes say until a quorum says the same, nobody is left, or a proof has come meanwhile.
@@ -189,11 +258,12 @@ impl PoolSource {
         let voters = Voters { nodes: self.pool.nodes().len(), quorum: self.pool.quorum() };
         let mut votes: Vec<Vote> = Vec::with_capacity(voters.nodes);
         let mut under_way: Option<ProofUnderWay<'a>> = None;
-        let mut proof = StateProof::NotTried;
+        let (mut proof, mut absence) = (StateProof::NotTried, AbsenceReplies::default());
+        let kind = query.and_then(history_kind);
         loop {
             let decision = decide(voters, &votes, false);
             let QuorumDecision::Undecided { missing } = decision else {
-                return Ok(Gathered { votes, decision, proof });
+                return Ok(Gathered { votes, decision, proof, absence });
             };
             let event = tokio::select! {
                 biased;
@@ -202,7 +272,7 @@ impl PoolSource {
                     under_way = None;
                     proof = given.map_or(StateProof::Failed, StateProof::Given);
                     if matches!(proof, StateProof::Given(_)) {
-                        return Ok(Gathered { votes, decision, proof });
+                        return Ok(Gathered { votes, decision, proof, absence });
                     }
                     continue;
                 }
@@ -211,7 +281,22 @@ impl PoolSource {
                 QuorumEvent::Answer(answer) => {
                     let said = self.read_statement(asking.account, form, answer.reply).await?;
                     let statement = self.note_statement(asked, answer.node, said.and_then(&in_view));
-                    votes.extend(statement.map(|statement| (answer.node, statement)));
+                    let Some(statement) = statement else { continue };
+                    match self.has_receipts(answer.node, query, &statement) {
+                        Some(true) => {}
+                        Some(false) => continue,
+                        None => {
+                            asked.record_late(answer.node);
+                            continue;
+                        }
+                    }
+                    let is_absent = kind.is_some() && is_null(&statement);
+                    if is_absent {
+                        absence.without.insert(answer.node);
+                    }
+                    if !is_absent || kind.is_some_and(|kind| self.pool.has_whole_history(answer.node, kind)) {
+                        votes.push((answer.node, statement));
+                    }
                 }
                 QuorumEvent::Stalled => {
                     under_way = query.map(|query| {
@@ -223,9 +308,20 @@ impl PoolSource {
                         proof = proving.await.map_or(StateProof::Failed, StateProof::Given);
                     }
                     let decision = decide(voters, &votes, true);
-                    return Ok(Gathered { votes, decision, proof });
+                    return Ok(Gathered { votes, decision, proof, absence });
                 }
             }
+        }
+    }
+
+    /// Whether a node can know the receipts of a block of which it says that there are none. `None` before that was found out.
+    fn has_receipts(&self, node: usize, query: Option<NodeQuery<'_>>, statement: &Statement) -> Option<bool> {
+        match (query, statement) {
+            (
+                Some(NodeQuery::Block(BlockQuery { block, part: BlockPart::Receipts })),
+                Statement::Record(record),
+            ) if record.count == 0 => self.pool.can_know(node, HistoryKind::Receipts, block.number),
+            _ => Some(true),
         }
     }
 
@@ -244,7 +340,7 @@ impl PoolSource {
             Err(NoStatement::NotThere) => asked.record_late(node),
             Err(NoStatement::Malformed) => {
                 self.integrity.count(ProofFailure::Malformed);
-                asked.record_refused(node, "shape");
+                asked.record_refused(node, ProofFailure::Malformed);
             }
         }
         None
@@ -329,12 +425,21 @@ impl PoolSource {
             None => query.block().or(Some(head(asking.chain))),
         };
         let cache = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
-        Ok(Fetched { result, block, verified: Verification::Confirmed, cache, given_by: Some(given_by) })
+        Ok(Fetched { result, block, verified: self.by_quorum(), cache, given_by: Some(given_by) })
     }
 }
 
 fn nodes_of(votes: &[Vote]) -> Vec<usize> {
     votes.iter().map(|(node, _)| *node).collect()
+}
+
+/// The kind of data that a node must have to know of the transaction that is asked for.
+fn history_kind(query: NodeQuery<'_>) -> Option<HistoryKind> {
+    query.transaction().map(|query| located::history_kind(query.part))
+}
+
+fn is_null(statement: &Statement) -> bool {
+    matches!(statement, Statement::Result(result) if *result == NULL)
 }
 
 fn some_find_it_too_wide(votes: &[Vote]) -> bool {
@@ -385,7 +490,8 @@ mod tests {
         // Of no node it is true that all of them lack it.
         for (nodes, failure) in [(0, Failure::Lacking), (3, Failure::Unavailable)] {
             let test = TestSource::new(nodes);
-            let answer = test.source.answer_confirmed(asking, method, NodeQuery::State(query)).await;
+            let query = NodeQuery::State(query);
+            let answer = test.source.answer_confirmed(asking, method, query, false, None).await;
             assert_eq!(answer.unwrap().err(), Some(failure), "{nodes} nodes");
         }
     }

@@ -24,6 +24,7 @@ use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
 use super::proofs::ProvenAt;
+use super::proven::ProofAttempt;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::encode;
@@ -58,23 +59,18 @@ const PROOFS_AT_ONCE: usize = 16;
 /// finds out.
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The outcome of an attempt to run a message here.
-pub(super) enum Simulated {
-    Done(Bytes),
-    /// Nobody knows by which rules the block runs.
-    NoRules,
-}
-
 impl PoolSource {
     pub(super) async fn simulate(
         &self,
         asking: Asking<'_>,
         query: &SimulationQuery<BlockRef>,
-    ) -> Result<Simulated, Failure> {
-        let at = self.proven_at(asking, query.at).await?;
+    ) -> Result<ProofAttempt, Failure> {
+        let Some(at) = self.provable_at(asking, query.at).await? else {
+            return Ok(ProofAttempt::NotProvable);
+        };
         let chain_id = self.pool.chain_id();
         let spec = chain_id.and_then(|id| self.rules.at(id, asking.chain, &at.header));
-        let Some(spec) = spec else { return Ok(Simulated::NoRules) };
+        let Some(spec) = spec else { return Ok(ProofAttempt::NotProvable) };
         let cancel = CancelOnDrop::default();
         let state = CallState::new(Arc::clone(&self.proven_state.parts), at.header.state_root);
         let limits = CallLimits {
@@ -88,7 +84,7 @@ impl PoolSource {
         let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
         let result = simulation.complete().await;
         drop(cancel);
-        result.map(Simulated::Done)
+        result.map(ProofAttempt::Done)
     }
 }
 
@@ -218,7 +214,7 @@ impl Simulation<'_> {
         let Asking { account, deadline, .. } = self.at.asking;
         let timeout = Failure::CallTimeout(self.remote.limits.call_timeout);
         let ran = timeout_at(deadline, self.remote.threads.run(account, job)).await.map_err(|_| timeout)?;
-        let (state, outcome, reads) = ran.ok_or(Failure::OverCapacity)?;
+        let (state, outcome, reads) = ran?;
         self.state = state;
         Ok((outcome, reads))
     }
@@ -226,7 +222,8 @@ impl Simulation<'_> {
     /// The accounts and slots that a node expects the message to read.
     async fn ask_what_it_reads(&self) -> Option<StateParts> {
         let asking = self.at.asking;
-        let call = encode::access_list(&self.run.message, self.run.limits.gas_cap, &self.at.block);
+        let call =
+            encode::access_list(&self.run.message, self.remote.simulation_gas(asking.chain), &self.at.block);
         let call = call.for_account(asking.caller);
         let read = |delivery: &Bytes| {
             let is_readable = delivery.len() <= HINT_BYTES_MAX;
@@ -423,7 +420,7 @@ mod tests {
         Instant::now() + Duration::from_secs(3_600)
     }
 
-    async fn simulated(test: &TestSource, message: CallMessage) -> Result<Simulated, Failure> {
+    async fn simulated(test: &TestSource, message: CallMessage) -> Result<ProofAttempt, Failure> {
         let query =
             SimulationQuery { kind: SimulationKind::Call, message: Box::new(message), at: known_block(test) };
         let chain = chain_of_head(18_600_001);
@@ -448,7 +445,7 @@ mod tests {
         expected.accounts.insert(Address::repeat_byte(0x99));
         test.source.touched.remember(FUNCTION, expected);
         let simulated = simulated(&test, message()).await;
-        assert!(matches!(simulated, Ok(Simulated::Done(result)) if result == "\"0x\""));
+        assert!(matches!(simulated, Ok(ProofAttempt::Done(result)) if result == "\"0x\""));
     }
 
     /// What a call read of a state that its caller had made up was fetched for the calls of all others.
@@ -457,9 +454,9 @@ mod tests {
         let test = TestSource::of_chain(1, Some(1));
         let mut overridden = message();
         overridden.overrides.state = Some(Default::default());
-        assert!(matches!(simulated(&test, overridden).await, Ok(Simulated::Done(_))));
+        assert!(matches!(simulated(&test, overridden).await, Ok(ProofAttempt::Done(_))));
         assert!(test.source.touched.get(FUNCTION).is_none());
-        assert!(matches!(simulated(&test, message()).await, Ok(Simulated::Done(_))));
+        assert!(matches!(simulated(&test, message()).await, Ok(ProofAttempt::Done(_))));
         assert!(test.source.touched.get(FUNCTION).is_some());
     }
 }

@@ -19,7 +19,7 @@ use crate::remote::block_ids::head;
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
 use crate::remote::node_failures;
 use crate::remote::pool_source::PoolSource;
-use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::sized_work::{PARSED_AT_ONCE_BYTES_MAX, unless_refused};
 
 /// A query whose answer is passed on.
 pub(in crate::remote) struct PassedOn<'a> {
@@ -55,7 +55,7 @@ impl<'a> PassedOn<'a> {
         }
         Judging::Elsewhere(Box::pin(async move {
             let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
-            Some(self.conclude(read.ok()?))
+            Some(self.conclude(unless_refused(read)?))
         }))
     }
 
@@ -71,7 +71,7 @@ impl<'a> PassedOn<'a> {
             Err(NoStatement::NotThere) => Judgement::Late,
             Err(NoStatement::Malformed) => {
                 self.remote.integrity.count(ProofFailure::Malformed);
-                Judgement::Wrong(ProofFailure::Malformed.name())
+                Judgement::Wrong(ProofFailure::Malformed)
             }
         }
     }
@@ -109,7 +109,12 @@ impl<'a> PassedOn<'a> {
                     _ => return self.nothing(),
                 }
             }
-            _ => (result, None),
+            // In the form in which it is confirmed: some nodes write a storage value like a number.
+            Some(form) => match form.read(&NodeReply::Result(result.clone())) {
+                Ok(Statement::Result(written)) => (written, None),
+                _ => (result, None),
+            },
+            None => (result, None),
         };
         let block = match self.query.transaction() {
             Some(_) => is_in,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{Address, B256};
 use archive::ContractCode;
 use bytes::Bytes;
@@ -26,12 +27,19 @@ pub(super) struct ProvenAt<'a> {
 }
 
 impl PoolSource {
-    /// The state after a block whose hash is canonical.
-    pub(super) async fn proven_at<'a>(
+    /// The state after a block whose hash is canonical. `None` if its root proves nothing: nodes for development leave their
+    /// accounts out of the state root of their first block. An empty one is believed if the genesis file has no accounts either.
+    pub(super) async fn provable_at<'a>(
         &self,
         asking: Asking<'a>,
         block: BlockRef,
-    ) -> Result<ProvenAt<'a>, Failure> {
+    ) -> Result<Option<ProvenAt<'a>>, Failure> {
+        let at = self.state_at(asking, block).await?;
+        let is_empty = block.number == 0 && at.header.state_root == EMPTY_ROOT_HASH;
+        Ok((!is_empty || self.rules.has_genesis(block.hash)).then_some(at))
+    }
+
+    async fn state_at<'a>(&self, asking: Asking<'a>, block: BlockRef) -> Result<ProvenAt<'a>, Failure> {
         if let Some(header) = self.proven_state.parts.header(block.hash) {
             return Ok(ProvenAt { asking, block, header });
         }

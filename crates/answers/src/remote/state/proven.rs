@@ -5,18 +5,21 @@ use bytes::Bytes;
 use methods::{BlockRef, StateQuery, StateValue};
 use nodes::Supplier;
 
-use super::execution::Simulated;
 use super::proofs::ProvenAt;
 use crate::failure::Failure;
 use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::fetched::{Fetched, written};
-use crate::remote::pool_source::PoolSource;
+use crate::remote::pool_source::{CONFIRMING_NODES_MIN, PoolSource};
 use crate::remote::state_mode::StateMode;
 
-/// Nodes that must be able to confirm an answer before it is delivered without its proof. One node alone could refuse proofs
-/// and then say what it likes.
-const CONFIRMING_NODES_MIN: usize = 2;
+/// The outcome of an attempt to prove an answer.
+pub(super) enum ProofAttempt {
+    Done(Bytes),
+    /// Nobody can prove it, whatever nodes give: the root of the state says nothing, or nobody knows by which rules the block
+    /// runs.
+    NotProvable,
+}
 
 impl PoolSource {
     /// The answer with its proof; `None` where another way to answer is left: questions that are not about the state, and
@@ -43,15 +46,15 @@ impl PoolSource {
         }
         let answered = match query {
             NodeQuery::Simulation(query) => Box::pin(self.simulate(asking, query)).await,
-            NodeQuery::State(query) => Box::pin(self.read_state(asking, query)).await.map(Simulated::Done),
+            NodeQuery::State(query) => Box::pin(self.read_state(asking, query)).await,
             NodeQuery::Fees(_)
             | NodeQuery::Block(_)
             | NodeQuery::Transaction(_)
             | NodeQuery::RawTransactions(_) => return None,
         };
         match answered {
-            Ok(Simulated::Done(result)) => Some(Ok(Fetched::proven(result, query.block()))),
-            Ok(Simulated::NoRules) => None,
+            Ok(ProofAttempt::Done(result)) => Some(Ok(Fetched::proven(result, query.block()))),
+            Ok(ProofAttempt::NotProvable) => None,
             Err(Failure::StateNotProven) if self.can_do_without(asking.supplier) => None,
             // The proofs of a partner may have failed, and then its word is worth nothing.
             Err(Failure::Unavailable)
@@ -63,7 +66,8 @@ impl PoolSource {
         }
     }
 
-    /// Whether an answer may be delivered without its proof. The operator lets partners answer, and the reply says how far.
+    /// Whether an answer may be delivered without its proof. One node alone could refuse proofs and then say what it likes. The
+    /// operator lets partners answer, and the reply says how far.
     fn can_do_without(&self, supplier: Supplier) -> bool {
         match supplier {
             Supplier::Nodes | Supplier::Node { .. } => self.pool.quorum() >= CONFIRMING_NODES_MIN,
@@ -77,7 +81,10 @@ impl PoolSource {
             return None;
         }
         match query {
-            NodeQuery::State(query) => self.read_state(asking, query).await.ok(),
+            NodeQuery::State(query) => match self.read_state(asking, query).await {
+                Ok(ProofAttempt::Done(result)) => Some(result),
+                Ok(ProofAttempt::NotProvable) | Err(_) => None,
+            },
             NodeQuery::Simulation(_)
             | NodeQuery::Fees(_)
             | NodeQuery::Block(_)
@@ -86,61 +93,49 @@ impl PoolSource {
         }
     }
 
-    async fn read_state(&self, asking: Asking<'_>, query: StateQuery<BlockRef>) -> Result<Bytes, Failure> {
+    async fn read_state(
+        &self,
+        asking: Asking<'_>,
+        query: StateQuery<BlockRef>,
+    ) -> Result<ProofAttempt, Failure> {
         let StateQuery { address, at, value } = query;
-        match value {
-            StateValue::Balance => self.balance(asking, at, address).await,
-            StateValue::TransactionCount => self.transaction_count(asking, at, address).await,
-            StateValue::Code => self.code(asking, at, address).await,
-            StateValue::Storage { position } => self.storage_at(asking, at, address, position).await,
-        }
+        let Some(at) = self.provable_at(asking, at).await? else { return Ok(ProofAttempt::NotProvable) };
+        let result = match value {
+            StateValue::Balance => self.balance(&at, address).await,
+            StateValue::TransactionCount => self.transaction_count(&at, address).await,
+            StateValue::Code => self.code(&at, address).await,
+            StateValue::Storage { position } => self.storage_at(&at, address, position).await,
+        };
+        result.map(ProofAttempt::Done)
     }
 
-    async fn balance(&self, asking: Asking<'_>, at: BlockRef, address: Address) -> Result<Bytes, Failure> {
-        let at = self.proven_at(asking, at).await?;
-        let account = self.proven_account(&at, address, Vec::new()).await?.account;
+    async fn balance(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
+        let account = self.proven_account(at, address, Vec::new()).await?.account;
         let balance = account.map_or(U256::ZERO, |account| account.balance);
         Ok(written(|json| json.quantity_u256(balance)))
     }
 
-    async fn transaction_count(
-        &self,
-        asking: Asking<'_>,
-        at: BlockRef,
-        address: Address,
-    ) -> Result<Bytes, Failure> {
-        let at = self.proven_at(asking, at).await?;
-        let account = self.proven_account(&at, address, Vec::new()).await?.account;
+    async fn transaction_count(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
+        let account = self.proven_account(at, address, Vec::new()).await?.account;
         Ok(written(|json| json.quantity(account.map_or(0, |account| account.nonce))))
     }
 
-    async fn code(&self, asking: Asking<'_>, at: BlockRef, address: Address) -> Result<Bytes, Failure> {
-        let at = self.proven_at(asking, at).await?;
-        let code = self.account_code(&at, address).await?;
-        Ok(written(|json| json.data(&code)))
-    }
-
-    async fn account_code(
-        &self,
-        at: &ProvenAt<'_>,
-        address: Address,
-    ) -> Result<alloy_primitives::Bytes, Failure> {
+    async fn code(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
         let account = self.proven_account(at, address, Vec::new()).await?.account;
-        match account.filter(|account| account.has_code()) {
-            Some(account) => Ok(self.proven_code(at, address, account.code_hash).await?.bytes()),
-            None => Ok(alloy_primitives::Bytes::new()),
-        }
+        let code = match account.filter(|account| account.has_code()) {
+            Some(account) => self.proven_code(at, address, account.code_hash).await?.bytes(),
+            None => alloy_primitives::Bytes::new(),
+        };
+        Ok(written(|json| json.data(&code)))
     }
 
     async fn storage_at(
         &self,
-        asking: Asking<'_>,
-        at: BlockRef,
+        at: &ProvenAt<'_>,
         address: Address,
         position: B256,
     ) -> Result<Bytes, Failure> {
-        let at = self.proven_at(asking, at).await?;
-        let proof = self.proven_account(&at, address, vec![position]).await?;
+        let proof = self.proven_account(at, address, vec![position]).await?;
         let value = proof.slots.first().copied().unwrap_or_default();
         Ok(written(|json| json.data(&value.to_be_bytes::<32>())))
     }

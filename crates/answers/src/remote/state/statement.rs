@@ -85,7 +85,7 @@ impl Statement {
             execution,
             Execution::OutOfGas
                 | Execution::GasAllowance { .. }
-                | Execution::GasAboveLimit
+                | Execution::GasAboveLimit { .. }
                 | Execution::Timeout
                 | Execution::Failed
         )
@@ -215,6 +215,11 @@ impl Form {
             }
             Self::Data if digits.len().is_multiple_of(2) => Ok(Statement::Result(quoted(result, digits))),
             Self::Word if digits.len() == WORD_DIGITS => Ok(Statement::Result(quoted(result, digits))),
+            // Some nodes write a storage value like a number.
+            Self::Word if digits.len() < WORD_DIGITS => {
+                let padded = [&[b'0'; WORD_DIGITS][digits.len()..], digits].concat();
+                Ok(Statement::Result(quoted(result, &padded)))
+            }
             _ => Err(NoStatement::Malformed),
         }
     }
@@ -264,6 +269,15 @@ mod tests {
         assert_eq!(read(Form::Estimate, "\"0x05208\""), Ok(Statement::Estimate(21_000)));
     }
 
+    /// A node that wrote a storage value as `0x0` was excluded for minutes.
+    #[test]
+    fn a_storage_value_without_leading_zeros_is_the_same_value() {
+        let whole = |digits: &str| Bytes::from(format!("\"0x{digits:0>64}\""));
+        for (text, digits) in [("\"0x0\"", "0"), ("\"0x\"", ""), ("\"0x1Ab\"", "1ab")] {
+            assert_eq!(read(Form::Word, text), Ok(Statement::Result(whole(digits))), "{text}");
+        }
+    }
+
     #[test]
     fn what_has_another_form_is_no_answer() {
         for (form, text) in [
@@ -272,7 +286,7 @@ mod tests {
             (Form::Quantity, "{\"note\":1}"),
             (Form::Data, "\"0x1\""),
             (Form::Data, "\"0xzz\""),
-            (Form::Word, "\"0x01\""),
+            (Form::Word, "\"0x10000000000000000000000000000000000000000000000000000000000000000\""),
             (Form::Estimate, "\"0x\""),
             (Form::Estimate, "\"0x100000000000000000000000000000000\""),
         ] {

@@ -218,7 +218,9 @@ proptest! {
 #[test]
 fn a_node_that_gave_up_within_its_own_limits_leaves_room_for_a_liar() {
     let (honest, lie) = (Statement::Estimate(5_000_000), Statement::Estimate(1 << 100));
-    for limit in [Execution::Timeout, Execution::OutOfGas, Execution::GasAboveLimit, Execution::Failed] {
+    for limit in
+        [Execution::Timeout, Execution::OutOfGas, Execution::GasAboveLimit { most: None }, Execution::Failed]
+    {
         let votes = votes(&[honest.clone(), Statement::Stopped(limit), lie.clone()]);
         for is_last in [false, true] {
             let decision = decide(THREE, &votes, is_last);

@@ -1,8 +1,16 @@
 //! Objects and lists of nodes, with the members that we know and nothing else. They are compared where no block proves them.
+//!
+//! Nodes write the same in different forms: upper case, leading zeros, `null` for a member that is not there, digits of a fraction.
+//! The form in which records are compared has none of these differences; the one that is delivered is as the node has written it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
+use nodes::raw::read_quantity;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{NoStatement, Statement};
 
@@ -14,6 +22,8 @@ pub(in crate::remote::state) enum RecordKind {
     Transaction,
     Receipt,
     Log,
+    Withdrawal,
+    Authorization,
     RawTransaction,
     FeeHistory,
 }
@@ -21,15 +31,17 @@ pub(in crate::remote::state) enum RecordKind {
 /// A member of an object.
 #[derive(Clone, Copy)]
 enum RecordMember {
-    /// Text, numbers and lists of them, as the node gives them.
+    /// Text, numbers and lists of them.
     Plain(&'static str),
+    /// A number in hexadecimal digits, or a list of them.
+    Quantity(&'static str),
     /// A member like `Plain` that one node may know sooner than another.
     Later(&'static str),
     /// A list of objects, or of hashes.
     List(&'static str, RecordKind),
 }
 
-use RecordMember::{Later, List, Plain};
+use RecordMember::{Later, List, Plain, Quantity};
 use methods::BlockRef;
 
 impl RecordKind {
@@ -40,6 +52,8 @@ impl RecordKind {
             Self::Transaction => TRANSACTION,
             Self::Receipt => RECEIPT,
             Self::Log => LOG,
+            Self::Withdrawal => WITHDRAWAL,
+            Self::Authorization => AUTHORIZATION,
             Self::RawTransaction => RAW_TRANSACTION,
             Self::FeeHistory => FEE_HISTORY,
         }
@@ -48,50 +62,58 @@ impl RecordKind {
 
 #[rustfmt::skip]
 const HEADER: &[RecordMember] = &[
-    Plain("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
+    Quantity("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
     Plain("logsBloom"), Plain("transactionsRoot"), Plain("stateRoot"), Plain("receiptsRoot"), Plain("miner"),
-    Plain("author"), Plain("difficulty"), Plain("totalDifficulty"), Plain("extraData"), Plain("size"),
-    Plain("gasLimit"), Plain("gasUsed"), Plain("timestamp"), Plain("baseFeePerGas"), Plain("withdrawalsRoot"),
-    Plain("blobGasUsed"), Plain("excessBlobGas"), Plain("parentBeaconBlockRoot"), Plain("requestsHash"),
+    Plain("author"), Quantity("difficulty"), Quantity("totalDifficulty"), Plain("extraData"), Quantity("size"),
+    Quantity("gasLimit"), Quantity("gasUsed"), Quantity("timestamp"), Quantity("baseFeePerGas"), Plain("withdrawalsRoot"),
+    Quantity("blobGasUsed"), Quantity("excessBlobGas"), Plain("parentBeaconBlockRoot"), Plain("requestsHash"),
     Plain("sealFields"), Plain("uncles"),
 ];
 
 #[rustfmt::skip]
 const BLOCK: &[RecordMember] = &[
-    Plain("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
+    Quantity("number"), Plain("hash"), Plain("parentHash"), Plain("nonce"), Plain("mixHash"), Plain("sha3Uncles"),
     Plain("logsBloom"), Plain("transactionsRoot"), Plain("stateRoot"), Plain("receiptsRoot"), Plain("miner"),
-    Plain("author"), Plain("difficulty"), Plain("totalDifficulty"), Plain("extraData"), Plain("size"),
-    Plain("gasLimit"), Plain("gasUsed"), Plain("timestamp"), Plain("baseFeePerGas"), Plain("withdrawalsRoot"),
-    Plain("blobGasUsed"), Plain("excessBlobGas"), Plain("parentBeaconBlockRoot"), Plain("requestsHash"),
-    Plain("sealFields"), Plain("uncles"), Plain("withdrawals"), List("transactions", RecordKind::Transaction),
+    Plain("author"), Quantity("difficulty"), Quantity("totalDifficulty"), Plain("extraData"), Quantity("size"),
+    Quantity("gasLimit"), Quantity("gasUsed"), Quantity("timestamp"), Quantity("baseFeePerGas"), Plain("withdrawalsRoot"),
+    Quantity("blobGasUsed"), Quantity("excessBlobGas"), Plain("parentBeaconBlockRoot"), Plain("requestsHash"),
+    Plain("sealFields"), Plain("uncles"), List("withdrawals", RecordKind::Withdrawal), List("transactions", RecordKind::Transaction),
     Later("l1BatchNumber"), Later("l1BatchTimestamp"),
 ];
 
 #[rustfmt::skip]
 const TRANSACTION: &[RecordMember] = &[
-    Plain("hash"), Plain("nonce"), Plain("blockHash"), Plain("blockNumber"), Plain("blockTimestamp"),
-    Plain("transactionIndex"), Plain("from"), Plain("to"), Plain("value"), Plain("gasPrice"), Plain("gas"),
-    Plain("maxFeePerGas"), Plain("maxPriorityFeePerGas"), Plain("maxFeePerBlobGas"), Plain("blobVersionedHashes"),
-    Plain("input"), Plain("type"), Plain("chainId"), Plain("accessList"), Plain("authorizationList"),
-    Plain("v"), Plain("r"), Plain("s"), Plain("yParity"),
+    Plain("hash"), Quantity("nonce"), Plain("blockHash"), Quantity("blockNumber"), Quantity("blockTimestamp"),
+    Quantity("transactionIndex"), Plain("from"), Plain("to"), Quantity("value"), Quantity("gasPrice"), Quantity("gas"),
+    Quantity("maxFeePerGas"), Quantity("maxPriorityFeePerGas"), Quantity("maxFeePerBlobGas"), Plain("blobVersionedHashes"),
+    Plain("input"), Quantity("type"), Quantity("chainId"), Plain("accessList"), List("authorizationList", RecordKind::Authorization),
+    Quantity("v"), Quantity("r"), Quantity("s"), Quantity("yParity"),
     Later("l1BatchNumber"), Later("l1BatchTxIndex"),
 ];
 
 #[rustfmt::skip]
 const RECEIPT: &[RecordMember] = &[
-    Plain("transactionHash"), Plain("transactionIndex"), Plain("blockHash"), Plain("blockNumber"), Plain("from"),
-    Plain("to"), Plain("cumulativeGasUsed"), Plain("gasUsed"), Plain("contractAddress"), List("logs", RecordKind::Log),
-    Plain("logsBloom"), Plain("status"), Plain("root"), Plain("type"), Plain("effectiveGasPrice"),
-    Plain("blobGasUsed"), Plain("blobGasPrice"),
+    Plain("transactionHash"), Quantity("transactionIndex"), Plain("blockHash"), Quantity("blockNumber"), Plain("from"),
+    Plain("to"), Quantity("cumulativeGasUsed"), Quantity("gasUsed"), Plain("contractAddress"), List("logs", RecordKind::Log),
+    Plain("logsBloom"), Quantity("status"), Plain("root"), Quantity("type"), Quantity("effectiveGasPrice"),
+    Quantity("blobGasUsed"), Quantity("blobGasPrice"),
     Later("l1BatchNumber"), Later("l1BatchTxIndex"), Later("l2ToL1Logs"),
 ];
 
 #[rustfmt::skip]
 const LOG: &[RecordMember] = &[
-    Plain("address"), Plain("topics"), Plain("data"), Plain("blockHash"), Plain("blockNumber"),
-    Plain("blockTimestamp"), Plain("transactionHash"), Plain("transactionIndex"), Plain("logIndex"),
-    Plain("transactionLogIndex"), Plain("logType"), Plain("removed"),
+    Plain("address"), Plain("topics"), Plain("data"), Plain("blockHash"), Quantity("blockNumber"),
+    Quantity("blockTimestamp"), Plain("transactionHash"), Quantity("transactionIndex"), Quantity("logIndex"),
+    Quantity("transactionLogIndex"), Plain("logType"), Plain("removed"),
     Later("l1BatchNumber"),
+];
+
+const WITHDRAWAL: &[RecordMember] =
+    &[Quantity("index"), Quantity("validatorIndex"), Plain("address"), Quantity("amount")];
+
+#[rustfmt::skip]
+const AUTHORIZATION: &[RecordMember] = &[
+    Quantity("chainId"), Plain("address"), Quantity("nonce"), Quantity("yParity"), Quantity("r"), Quantity("s"),
 ];
 
 const RAW_TRANSACTION: &[RecordMember] =
@@ -99,8 +121,8 @@ const RAW_TRANSACTION: &[RecordMember] =
 
 #[rustfmt::skip]
 const FEE_HISTORY: &[RecordMember] = &[
-    Plain("oldestBlock"), Plain("reward"), Plain("baseFeePerGas"), Plain("gasUsedRatio"),
-    Plain("baseFeePerBlobGas"), Plain("blobGasUsedRatio"),
+    Quantity("oldestBlock"), Quantity("reward"), Quantity("baseFeePerGas"), Plain("gasUsedRatio"),
+    Quantity("baseFeePerBlobGas"), Plain("blobGasUsedRatio"),
 ];
 
 /// The block or transaction that an answer must be about.
@@ -128,9 +150,9 @@ pub(in crate::remote::state) struct RecordForm {
 /// An object or a list as it is compared and as it is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::remote::state) struct Record {
-    /// Without what may be known to one node sooner than to another.
+    /// In the form in which it is compared: without what may be known to one node sooner than to another.
     pub(in crate::remote::state) settled: Bytes,
-    /// With it.
+    /// In the form in which it is delivered: with it.
     pub(in crate::remote::state) whole: Bytes,
     /// The block that a transaction or a receipt is in. None for a pending one.
     pub(in crate::remote::state) block: Option<BlockRef>,
@@ -153,13 +175,11 @@ impl RecordForm {
         if !objects.iter().all(|object| object.is_object() && self.is_about(object)) {
             return Err(NoStatement::Malformed);
         }
-        let written = |with_later: bool| match (self.is_list, objects) {
-            (false, [object]) => known(object, self.kind, with_later).to_string(),
-            _ => Value::Array(objects.iter().map(|object| known(object, self.kind, with_later)).collect())
-                .to_string(),
-        };
+        let raw: &RawValue = serde_json::from_slice(result).map_err(|_| NoStatement::Malformed)?;
+        let written =
+            |form| RecordWriter { form, out: String::with_capacity(result.len()) }.write(raw, self.kind);
         let block = if self.is_list { None } else { block_of(&value) };
-        let (settled, whole) = (written(false).into(), written(true).into());
+        let (settled, whole) = (written(WrittenForm::Compared), written(WrittenForm::Delivered));
         Ok(Statement::Record(Box::new(Record { settled, whole, block, count: objects.len() })))
     }
 
@@ -183,50 +203,136 @@ fn hash(object: &Value, name: &str) -> Option<B256> {
 }
 
 fn number(object: &Value, name: &str) -> Option<u64> {
-    u64::from_str_radix(object.get(name)?.as_str()?.strip_prefix("0x")?, 16).ok()
+    read_quantity(object.get(name)?.as_str()?)
 }
 
 fn block_of(object: &Value) -> Option<BlockRef> {
     Some(BlockRef { number: number(object, "blockNumber")?, hash: hash(object, "blockHash")? })
 }
 
-/// An object with the members that we know, in our order.
-fn known(object: &Value, kind: RecordKind, with_later: bool) -> Value {
-    let Some(given) = object.as_object() else { return plain(object) };
-    let mut members = serde_json::Map::new();
-    for member in kind.members() {
-        let (name, value) = match *member {
-            Plain(name) => (name, given.get(name).map(plain)),
-            Later(name) => (name, given.get(name).filter(|_| with_later).map(plain)),
-            List(name, of) => (name, given.get(name).map(|list| known_items(list, of, with_later))),
-        };
-        if let Some(value) = value {
-            members.insert(name.to_owned(), value);
-        }
-    }
-    Value::Object(members)
+/// The purpose for which a record is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WrittenForm {
+    Compared,
+    Delivered,
 }
 
-fn known_items(list: &Value, kind: RecordKind, with_later: bool) -> Value {
-    match list {
-        Value::Array(items) => Value::Array(items.iter().map(|item| known(item, kind, with_later)).collect()),
-        other => plain(other),
+/// Writes a record that is known to be JSON of limited depth.
+struct RecordWriter {
+    form: WrittenForm,
+    out: String,
+}
+
+impl RecordWriter {
+    /// An object, or a list of objects, of this kind.
+    fn write(mut self, record: &RawValue, kind: RecordKind) -> Bytes {
+        self.known_items(record, kind);
+        self.out.into()
+    }
+
+    fn known_items(&mut self, value: &RawValue, kind: RecordKind) {
+        match items(value) {
+            Some(items) => self.list(items, |this, item| this.known(item, kind)),
+            None => self.known(value, kind),
+        }
+    }
+
+    /// An object with the members that we know, in our order.
+    fn known(&mut self, object: &RawValue, kind: RecordKind) {
+        let Some(given) = members(object) else { return self.plain(object) };
+        let mut separator = '{';
+        for member in kind.members() {
+            let (Plain(name) | Quantity(name) | Later(name) | List(name, _)) = *member;
+            let is_left_out = |value: &RawValue| {
+                self.form == WrittenForm::Compared && (matches!(member, Later(_)) || value.get() == "null")
+            };
+            let Some(value) = given.get(name).copied().filter(|value| !is_left_out(value)) else { continue };
+            self.out.push(separator);
+            separator = ',';
+            self.string(name);
+            self.out.push(':');
+            match *member {
+                Plain(_) | Later(_) => self.plain(value),
+                Quantity(_) => self.quantity(value),
+                List(_, of) => self.known_items(value, of),
+            }
+        }
+        self.out.push_str(if separator == '{' { "{}" } else { "}" });
+    }
+
+    /// A value with its hex digits in lower case, because nodes write addresses in different ways.
+    fn plain(&mut self, value: &RawValue) {
+        if let Some(items) = items(value) {
+            return self.list(items, Self::plain);
+        }
+        if let Some(given) = members(value) {
+            let mut separator = '{';
+            for (name, value) in &given {
+                self.out.push(separator);
+                separator = ',';
+                self.string(name);
+                self.out.push(':');
+                self.plain(value);
+            }
+            return self.out.push_str(if given.is_empty() { "{}" } else { "}" });
+        }
+        match serde_json::from_str::<Cow<'_, str>>(value.get()) {
+            Ok(text) if text.starts_with("0x") => self.string(&text.to_ascii_lowercase()),
+            Ok(text) => self.string(&text),
+            Err(_) => self.literal(value.get()),
+        }
+    }
+
+    /// A number in hexadecimal digits, which some nodes write with leading zeros.
+    fn quantity(&mut self, value: &RawValue) {
+        if let Some(items) = items(value) {
+            return self.list(items, Self::quantity);
+        }
+        let digits = value.get().strip_prefix("\"0x").and_then(|rest| rest.strip_suffix('"'));
+        match digits.filter(|_| self.form == WrittenForm::Compared) {
+            Some(digits) if !digits.is_empty() => {
+                let significant = digits.trim_start_matches('0').to_ascii_lowercase();
+                self.string(&format!(
+                    "0x{}",
+                    if significant.is_empty() { "0" } else { significant.as_str() }
+                ));
+            }
+            _ => self.plain(value),
+        }
+    }
+
+    /// A number, a boolean or null. A fraction that is read and written again may lose its last digit.
+    fn literal(&mut self, text: &str) {
+        match text.parse::<f64>() {
+            Ok(number) if self.form == WrittenForm::Compared && text.parse::<u64>().is_err() => {
+                self.out.push_str(&number.to_string());
+            }
+            _ => self.out.push_str(text),
+        }
+    }
+
+    fn list(&mut self, items: Vec<&RawValue>, write: impl Fn(&mut Self, &RawValue)) {
+        self.out.push('[');
+        for (place, item) in items.into_iter().enumerate() {
+            if place > 0 {
+                self.out.push(',');
+            }
+            write(self, item);
+        }
+        self.out.push(']');
+    }
+
+    fn string(&mut self, text: &str) {
+        self.out.push_str(&Value::from(text).to_string());
     }
 }
 
-/// A value with its hex digits in lower case. Nodes write addresses in different ways.
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::String(text) if text.starts_with("0x") => Value::String(text.to_ascii_lowercase()),
-        Value::Array(items) => Value::Array(items.iter().map(plain).collect()),
-        Value::Object(members) => {
-            let mut members: Vec<_> =
-                members.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
-            Value::Object(members.into_iter().collect())
-        }
-        other => other.clone(),
-    }
+fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn members(value: &RawValue) -> Option<BTreeMap<Cow<'_, str>, &RawValue>> {
+    serde_json::from_str(value.get()).ok()
 }
 
 #[cfg(test)]
@@ -266,6 +372,63 @@ mod tests {
             "{text}"
         );
         assert_eq!(record.block, Some(BlockRef { number: 7, hash: B256::repeat_byte(1) }));
+    }
+
+    /// The last digit of a fraction was changed by reading and writing it, and nodes that write the same number in other forms, or null
+    /// for what is not there, contradicted each other.
+    #[test]
+    fn what_differs_in_form_only_is_equal_and_delivered_as_it_was_written() {
+        let form = RecordForm {
+            kind: RecordKind::FeeHistory,
+            is_list: false,
+            may_be_null: false,
+            about: RecordSubject::Anything,
+        };
+        let read = |text: &'static str| match form.read(&Bytes::from_static(text.as_bytes())) {
+            Ok(Statement::Record(record)) => record,
+            other => panic!("{other:?}"),
+        };
+        let usual = r#"{"oldestBlock":"0x1","baseFeePerGas":["0xa"],"gasUsedRatio":[0.10000000000000002,0.5,1],"blobGasUsedRatio":[0.16666666666666666]}"#;
+        let one = read(usual);
+        assert_eq!(one.whole, usual);
+        for same in [
+            r#"{"oldestBlock":"0x01","baseFeePerGas":["0x0A"],"gasUsedRatio":[0.10000000000000002,5e-1,1.0],"blobGasUsedRatio":[0.16666666666666666],"reward":null}"#,
+            r#"{"blobGasUsedRatio":[0.166666666666666660],"gasUsedRatio":[0.10000000000000002,0.50,1.0],"baseFeePerGas":["0xa"],"oldestBlock":"0x1"}"#,
+        ] {
+            assert_eq!(read(same).settled, one.settled);
+        }
+        let other = read(
+            r#"{"oldestBlock":"0x1","baseFeePerGas":["0xa"],"gasUsedRatio":[0.1,0.5,1],"blobGasUsedRatio":[0.16666666666666666]}"#,
+        );
+        assert_ne!(other.settled, one.settled);
+    }
+
+    /// Numbers in the lists of a transaction or a block were compared digit by digit.
+    #[test]
+    fn numbers_in_lists_are_compared_as_numbers() {
+        let settled = |kind, text: &str| {
+            let about = RecordSubject::Anything;
+            let form = RecordForm { kind, is_list: false, may_be_null: false, about };
+            match form.read(&Bytes::copy_from_slice(text.as_bytes())) {
+                Ok(Statement::Record(record)) => record.settled,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (kind, one, other) in [
+            (
+                RecordKind::Block,
+                r#"{"withdrawals":[{"index":"0x1","validatorIndex":"0x2","address":"0xab","amount":"0x3"}]}"#,
+                r#"{"withdrawals":[{"amount":"0x03","address":"0xAB","validatorIndex":"0x02","index":"0x01"}]}"#,
+            ),
+            (
+                RecordKind::Transaction,
+                r#"{"authorizationList":[{"chainId":"0x1","address":"0xab","nonce":"0x0","yParity":"0x1","r":"0x5","s":"0x6"}]}"#,
+                r#"{"authorizationList":[{"chainId":"0x1","address":"0xab","nonce":"0x00","yParity":"0x01","r":"0x05","s":"0x06"}]}"#,
+            ),
+        ] {
+            assert_eq!(settled(kind, one), settled(kind, other));
+            assert_ne!(settled(kind, one), settled(kind, &other.replace("0x01", "0x02")));
+        }
     }
 
     /// In which batch a block is proven on layer 1 is known some time after the block.
