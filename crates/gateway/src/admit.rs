@@ -15,8 +15,8 @@ use crate::authenticate::Caller;
 pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
 /// Credits for any other call that is malformed or refused.
 pub const REFUSED_CREDITS: u64 = 5;
-/// Bytes of a refused body that `REFUSED_CREDITS` pay for. A body may inflate to thousands of times its size, and finding out
-/// that it is malformed takes as long as reading it.
+/// Bytes of a refused or compressed body that `REFUSED_CREDITS` pay for. Finding out that a body is malformed takes as long as
+/// reading it, and a body may inflate to thousands of times its size.
 pub const REFUSED_BYTES: usize = 64 << 10;
 
 /// Proof that a call was admitted. While it lives, the call counts as in flight.
@@ -79,6 +79,11 @@ pub(crate) fn charge(caller: &Caller, credits: u64, clock: &Clock, now: MonoTime
 /// Credits for a body or call of so many bytes that is malformed or refused.
 pub(crate) fn refused_credits(bytes: usize) -> u64 {
     REFUSED_CREDITS * bytes.div_ceil(REFUSED_BYTES).max(1) as u64
+}
+
+/// Credits for decompressing a body of `received` bytes to `inflated` bytes, beside those of its calls.
+pub(crate) fn inflate_credits(received: usize, inflated: usize) -> u64 {
+    refused_credits(received) + REFUSED_CREDITS * (inflated / REFUSED_BYTES) as u64
 }
 
 /// Returns what [`charge`] took for a call that turned out to cost nothing.
@@ -157,6 +162,19 @@ mod tests {
     fn refused_calls_are_paid_for_by_their_size() {
         for (bytes, credits) in [(0, 5), (1, 5), (64 << 10, 5), ((64 << 10) + 1, 10), (5 << 20, 400)] {
             assert_eq!(refused_credits(bytes), credits, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_compressed_body_is_paid_for_by_its_sizes() {
+        for (received, inflated, credits) in [
+            (47, 59, 5),
+            (500, (64 << 10) - 1, 5),
+            (500, 64 << 10, 10),
+            (500, 5 << 20, 405),
+            (5 << 20, 0, 400),
+        ] {
+            assert_eq!(inflate_credits(received, inflated), credits, "{received} and {inflated} bytes");
         }
     }
 

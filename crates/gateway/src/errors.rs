@@ -16,6 +16,7 @@ use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, Id};
 use methods::{ParamFault, Tag};
+use resources::PoolFailure;
 
 use crate::admit::NotAdmitted;
 use crate::meter::Outcome;
@@ -33,6 +34,8 @@ pub struct ErrorReply {
     pub message: Cow<'static, str>,
     pub data: Option<ErrorData>,
     pub retry_after_s: Option<u64>,
+    /// Whether the reply says in `Accept-Encoding` which codings of a request are read.
+    pub names_codings: bool,
     /// How the meter counts it.
     pub outcome: Outcome,
 }
@@ -46,6 +49,7 @@ impl ErrorReply {
             message: message.into(),
             data: None,
             retry_after_s: None,
+            names_codings: false,
             outcome: Outcome::Invalid,
         }
     }
@@ -106,7 +110,7 @@ impl From<Refused> for ErrorReply {
                 "invalid content type, only application/json is supported",
             ),
             Refused::Encoding => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content encoding, use gzip, zstd or br")
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content encoding, use gzip or zstd")
             }
             Refused::BadEncoding => (StatusCode::BAD_REQUEST, "the body does not match its Content-Encoding"),
             Refused::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "content length too large"),
@@ -119,8 +123,10 @@ impl From<Refused> for ErrorReply {
             Refused::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
             Refused::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
             Refused::OverCapacity => return over_capacity(),
+            Refused::InternalError => return internal_error(),
         };
-        Self::http(status, INVALID_REQUEST, message)
+        let names_codings = refused == Refused::Encoding;
+        Self { names_codings, ..Self::http(status, INVALID_REQUEST, message) }
     }
 }
 
@@ -201,15 +207,23 @@ impl From<Unanswerable> for ErrorReply {
     fn from(fault: Unanswerable) -> Self {
         match fault {
             Unanswerable::InvalidCall(fault) => fault.into(),
-            Unanswerable::NoMethod(name) => Self {
-                data: methods::why_not_available(&name).map(|why| format!(r#"{{"reason":"{why}"}}"#).into()),
-                ..Self::call(NO_METHOD, format!("the method {name} does not exist/is not available"))
-            },
+            Unanswerable::NoMethod(name) => {
+                let message = format!("the method {name} does not exist/is not available");
+                match methods::why_not_available(&name) {
+                    // Most clients show the message alone.
+                    Some(why) => Self {
+                        data: Some(format!(r#"{{"reason":"{why}"}}"#).into()),
+                        ..Self::call(NO_METHOD, format!("{message}: {why}"))
+                    },
+                    None => Self::call(NO_METHOD, message),
+                }
+            }
             Unanswerable::NotHere(name) => {
                 Self::call(NOT_SUPPORTED, format!("method not supported on this network: {name}"))
             }
             Unanswerable::Params(fault) => fault.into(),
             Unanswerable::NotAllowed(setting) => setting.into(),
+            Unanswerable::Panicked => internal_error(),
         }
     }
 }
@@ -261,6 +275,20 @@ impl From<NotAdmitted> for ErrorReply {
     }
 }
 
+/// The error for a fault of ours, which costs nothing.
+pub(crate) fn internal_error() -> ErrorReply {
+    ErrorReply::call(INTERNAL, "internal error").counted(Outcome::InternalError)
+}
+
+impl From<PoolFailure> for ErrorReply {
+    fn from(failure: PoolFailure) -> Self {
+        match failure {
+            PoolFailure::Refused => over_capacity(),
+            PoolFailure::Panicked => internal_error(),
+        }
+    }
+}
+
 pub(crate) fn over_capacity() -> ErrorReply {
     ErrorReply {
         retry_after_s: Some(OVER_CAPACITY_RETRY_S),
@@ -288,6 +316,10 @@ impl From<Unresolved> for ErrorReply {
                 Self::call(INVALID_PARAMS, format!("range {blocks} exceeds limit of {most}"))
             }
             Unresolved::NoHeader => Self::call(EXECUTION, "header not found"),
+            Unresolved::FeesBeyondHead { requested, head } => Self::call(
+                EXECUTION,
+                format!("request beyond head block: requested {requested}, head {head}"),
+            ),
             Unresolved::NotCanonical => Self::call(EXECUTION, "hash is not currently canonical"),
             Unresolved::NoHeaderForHash => Self::call(EXECUTION, "header for hash not found"),
             Unresolved::UnknownLogsBlock => Self::call(EXECUTION, "unknown block"),
@@ -345,16 +377,32 @@ impl From<Failure> for ErrorReply {
                 Self::call(EXECUTION, format!("execution aborted (timeout = {})", seconds(time)))
             }
             Failure::Unavailable | Failure::Lacking => unavailable(),
+            Failure::NotServed { reason } => {
+                Self { data: Some(format!(r#"{{"reason":"{reason}"}}"#).into()), ..unavailable() }
+            }
+            Failure::AbsenceUnknown => Self {
+                data: Some(
+                    r#"{"reason":"the nodes that answered may lack old data, and another node did not answer in time"}"#
+                        .to_owned()
+                        .into(),
+                ),
+                ..unavailable()
+            },
             Failure::CannotBeProven { transaction_type } => Self::call(
                 DENIED,
                 format!("block data cannot be proven: unknown transaction type {transaction_type:#x}"),
+            )
+            .counted(Outcome::Unavailable),
+            Failure::OddHeader => Self::call(
+                DENIED,
+                "block data cannot be proven: its header has members of a later fork without those of an earlier one",
             )
             .counted(Outcome::Unavailable),
             Failure::StateNotProven => Self::call(DENIED, "state cannot be proven: no node gives proofs")
                 .counted(Outcome::Unavailable),
             Failure::SideStateGone => Unresolved::NoHeaderForHash.into(),
             Failure::OverCapacity => over_capacity(),
-            Failure::Broken(_) => Self::call(INTERNAL, "internal error").counted(Outcome::InternalError),
+            Failure::Broken(_) => internal_error(),
         }
     }
 }

@@ -24,6 +24,7 @@ mod limits; // all limits of the configuration
 // What runs the steps:
 
 pub mod log; // the log, which never blocks a call
+mod partner_quotas; // calls to partners per day
 mod gateway_state; // what all connections share
 mod server; // the listeners
 mod operator; // /health, /ready, /status, /metrics, /admin

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use resources::Supervisor;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
@@ -32,8 +33,8 @@ pub(crate) fn lines_dropped() -> u64 {
 }
 
 impl BackgroundWriter {
-    pub fn to_stderr() -> io::Result<Self> {
-        Self::start(stderr(), &LINES_DROPPED)
+    pub fn to_stderr(supervisor: &Supervisor) -> io::Result<Self> {
+        Self::start(stderr(), &LINES_DROPPED, supervisor)
     }
 }
 
@@ -58,8 +59,9 @@ impl Drop for LogGuard {
 }
 
 /// Starts the log. `RUST_LOG` chooses what is logged, within the limit of [`may_be_logged`].
-pub fn start() -> Result<LogGuard, String> {
-    let writer = BackgroundWriter::to_stderr().map_err(|error| format!("cannot start the log: {error}"))?;
+pub fn start(supervisor: &Supervisor) -> Result<LogGuard, String> {
+    let writer =
+        BackgroundWriter::to_stderr(supervisor).map_err(|error| format!("cannot start the log: {error}"))?;
     let (chosen, mistake) = chosen_filter();
     let allowed = filter_fn(may_be_logged).with_max_level_hint(LevelFilter::TRACE);
     let lines = tracing_subscriber::fmt::layer().with_writer(writer.clone());

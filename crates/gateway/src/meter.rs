@@ -115,6 +115,7 @@ impl<'a> CallRecord<'a> {
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         let now = self.clock.now();
+        self.outcome = outcome_after(self.outcome);
         let credits = if self.outcome.is_free() {
             admit::give_back(self.caller, self.credits, self.clock.unix_seconds());
             0
@@ -131,6 +132,11 @@ impl Drop for CallRecord<'_> {
         let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in, bytes_out, latency };
         self.counters.usage.record(self.caller.key(), usage);
     }
+}
+
+/// The outcome of a call whose record is dropped: a call that a panic of ours has ended is not abandoned by its caller.
+fn outcome_after(outcome: Outcome) -> Outcome {
+    if outcome == Outcome::Abandoned && std::thread::panicking() { Outcome::InternalError } else { outcome }
 }
 
 /// The calls of a batch that have no record yet. Those that never get one are counted together when this is dropped: as
@@ -166,8 +172,8 @@ impl Drop for UnbegunCalls<'_> {
             return;
         }
         let counts = &self.counters.methods[METHODS.len()];
-        counts.outcomes[self.outcome as usize].fetch_add(calls, Relaxed);
-        let (method, outcome, latency) = (UsageMethod::Other, self.outcome, Duration::ZERO);
+        let (method, outcome, latency) = (UsageMethod::Other, outcome_after(self.outcome), Duration::ZERO);
+        counts.outcomes[outcome as usize].fetch_add(calls, Relaxed);
         let usage = CallUsage { method, outcome, calls, credits: 0, bytes_in: 0, bytes_out: 0, latency };
         self.counters.usage.record(self.caller.key(), usage);
     }

@@ -10,29 +10,21 @@ mod metrics; // Prometheus text
 mod status; // what is served, and why not
 mod snapshot; // the same as plain data, for the console
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::http::header::{self, HeaderValue};
 use ::http::{Method, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use resources::RepeatedWarning;
+use http_server::{IncomingBody, SmallListener, SmallListenerLimits};
+use resources::WhenDown;
 use settings::Section;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
-use tokio::time::timeout;
 
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
@@ -42,20 +34,19 @@ pub use self::snapshot::{
 pub use self::status::PoolNodeState;
 use crate::gateway_state::GatewayState;
 
-/// How long the head of a request may take. Scrapers are few and near.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a connection may take as a whole, so that a client that does not read cannot keep it.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Connections at once; beyond it, the oldest one is closed. A scraper and some probes need a handful.
-const CONNECTIONS_MAX: usize = 32;
-
-/// The smallest buffer that hyper accepts; the requests here have a few hundred bytes.
-const BUFFER_BYTES_MAX: usize = 8 << 10;
-
-/// How long accepting pauses when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Scrapers and probes are few and near, and send one request on each connection.
+const LISTENER_LIMITS: SmallListenerLimits = SmallListenerLimits {
+    // A scraper and some probes need a handful.
+    connections_max: 32,
+    head_timeout: Duration::from_secs(5),
+    // A client that does not read cannot keep a connection.
+    connection_timeout: Some(Duration::from_secs(15)),
+    unread_timeout: Duration::from_secs(15),
+    // The smallest buffer that hyper accepts; the requests here have a few hundred bytes.
+    buffer_bytes_max: 8 << 10,
+    keep_alive: false,
+    drain_timeout: Duration::from_secs(2),
+};
 
 /// Where the operator's listener is, and under which names it answers.
 #[derive(Clone, Debug)]
@@ -86,8 +77,6 @@ struct Operator {
     hosts: AllowedHosts,
     /// Answers under `/admin`; without it, nothing is there.
     admin: Option<Arc<dyn AdminService>>,
-    /// Separate from that of the workers, so that failures of one listener do not hide those of the other.
-    accept_failures: RepeatedWarning,
 }
 
 /// Starts to serve on a thread of its own. It serves until the drain is over, so that the state of a draining gateway can be
@@ -100,82 +89,24 @@ pub(crate) fn start(
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
-    let operator = Arc::new(Operator {
-        gateway,
-        hosts: AllowedHosts::new(hosts),
-        admin,
-        accept_failures: RepeatedWarning::default(),
-    });
-    let serve = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let served = runtime.and_then(|runtime| runtime.block_on(accept(listener, operator, stopping)));
-        if let Err(error) = served {
-            tracing::error!(%error, "the operator listener stopped");
-        }
+    let operator = Arc::new(Operator { gateway, hosts: AllowedHosts::new(hosts), admin });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _context = runtime.enter();
+        SmallListener::new("operator", listener, LISTENER_LIMITS)?
     };
+    let task = operator.gateway.supervisor.task("listener of the operator", WhenDown::Degraded);
+    let service = move |request, peer| {
+        let operator = Arc::clone(&operator);
+        async move { operator.reply(request, peer).await }
+    };
+    let serve = move || runtime.block_on(listener.serve(&task, stopping, service));
     thread::Builder::new().name("operator".to_owned()).spawn(serve)?;
     Ok(address)
 }
 
-async fn accept(
-    listener: StdListener,
-    operator: Arc<Operator>,
-    mut stopping: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    let mut open = VecDeque::new();
-    loop {
-        let accepted = tokio::select! {
-            // The sender goes away when the drain is over.
-            _ = async { while stopping.changed().await.is_ok() {} } => return Ok(()),
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                make_room(&mut open);
-                open.push_back(tokio::spawn(serve(stream, peer, Arc::clone(&operator))).abort_handle());
-            }
-            Err(error) => {
-                if let Some(failures) = operator.accept_failures.count(Instant::now()) {
-                    tracing::warn!(%error, failures, "accept failed on the operator listener; pausing");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Makes room for one more connection. The newest ones are kept: an honest request takes milliseconds.
-fn make_room(open: &mut VecDeque<AbortHandle>) {
-    open.retain(|connection| !connection.is_finished());
-    if open.len() >= CONNECTIONS_MAX
-        && let Some(oldest) = open.pop_front()
-    {
-        oldest.abort();
-    }
-}
-
-/// Serves one request, then closes the connection.
-async fn serve(stream: TcpStream, peer: SocketAddr, operator: Arc<Operator>) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let operator = Arc::clone(&operator);
-        async move { Ok::<_, Infallible>(operator.reply(request, peer).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    match timeout(CONNECTION_TIMEOUT, connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "an operator connection ended early"),
-        Err(_) => tracing::debug!("an operator connection took too long"),
-    }
-}
-
 impl Operator {
-    async fn reply(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+    async fn reply(&self, request: Request<IncomingBody>, peer: SocketAddr) -> Response<Full<Bytes>> {
         if !self.allows_host_of(&request) {
             let message = "this host name is not allowed; see operator_hosts in the section [listen]\n";
             return reply(StatusCode::FORBIDDEN, TEXT, message.to_owned());
@@ -189,7 +120,7 @@ impl Operator {
     }
 
     /// Only HTTP/1.0 may leave out `Host`: simple health checks use that version, browsers do not.
-    fn allows_host_of(&self, request: &Request<Incoming>) -> bool {
+    fn allows_host_of(&self, request: &Request<IncomingBody>) -> bool {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let in_headers = match (hosts.next(), hosts.next()) {
             (None, _) => request.version() == Version::HTTP_10,
@@ -207,7 +138,7 @@ fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Full<
     match path {
         "/health" => reply(StatusCode::OK, TEXT, "alive\n".to_owned()),
         "/ready" => match gateway.unready() {
-            None => reply(StatusCode::OK, TEXT, "ready\n".to_owned()),
+            None => reply(StatusCode::OK, TEXT, ready_text(gateway)),
             Some(why) => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         },
         "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(gateway)),
@@ -217,6 +148,19 @@ fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Full<
             TEXT,
             "not found; there are /health, /ready, /status, /metrics and /admin/v1\n".to_owned(),
         ),
+    }
+}
+
+/// The body of `/ready` of a gateway that is ready, which may serve with less than it should.
+fn ready_text(gateway: &GatewayState) -> String {
+    if let Some(task) = gateway.supervisor.first_down(WhenDown::Degraded) {
+        return format!("ready, but the task {} does not run, see /status\n", task.name);
+    }
+    match gateway.disk.first_failing() {
+        None => "ready\n".to_owned(),
+        Some(report) => {
+            format!("ready, but {} cannot be written to data_dir, see /status\n", report.writer.what())
+        }
     }
 }
 

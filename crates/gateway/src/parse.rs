@@ -2,6 +2,8 @@
 //!
 //! The `jsonrpc` crate has checked that the body is JSON-RPC; here a call is looked up in the method table.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use callers::{KeyRestriction, KeySettings};
 use jsonrpc::{Call, CallFault, RequestItem};
 use methods::{BlockParam, LogsQuery, MethodId, Network, ParamFault, Query, SimulationKind, SimulationQuery};
@@ -24,10 +26,22 @@ pub enum Unanswerable {
     Params(ParamFault),
     /// A setting of the key does not allow it.
     NotAllowed(KeyRestriction),
+    /// Reading it panicked, which is our fault.
+    Panicked,
 }
 
-/// Parses a call, and checks that its key may make it.
+/// Parses a call, and checks that its key may make it. A panic costs one call its answer.
 pub(crate) fn parse(
+    item: &RequestItem<'_>,
+    network: &Network,
+    log_params_max: usize,
+    settings: Option<&KeySettings>,
+) -> Result<ParsedCall, Unanswerable> {
+    let parse = || parse_checked(item, network, log_params_max, settings);
+    catch_unwind(AssertUnwindSafe(parse)).unwrap_or(Err(Unanswerable::Panicked))
+}
+
+fn parse_checked(
     item: &RequestItem<'_>,
     network: &Network,
     log_params_max: usize,

@@ -3,26 +3,31 @@
 mod batch; // the calls of a batch → its reply
 mod batch_buffer; // copies into the reply of a batch
 mod calls; // a body → its calls
+mod inflated; // a compressed body → the same decompressed
 mod one_call; // a call → how it ended
+mod panicked; // a request that panicked outside of its calls → its reply
 mod pass; // one attempt at all calls, on one view of the chain
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use answers::{Answer, RequestView};
 use callers::Denied;
+use futures_util::FutureExt;
 use http::header::{self, HeaderName};
 use http_server::{
-    BodyRefused, Connection, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, ReplyParts, RequestBody,
-    RequestHead, RequestId, Service, ServiceReply, read_body,
+    Connection, Headers, INLINE_BODY_BYTES_MAX, ReceivedBody, Refused, ReplyParts, RequestBody,
+    RequestCoding, RequestHead, RequestId, Service, ServiceReply,
 };
 use jsonrpc::{BodyFault, Id, Request};
-use resources::{AccountMemory, MemoryCharge, MonoTime};
+use resources::{AccountMemory, MemoryCharge, MonoTime, QueueFull};
 
 use crate::admit;
 use crate::authenticate::{Caller, authenticate};
-use crate::errors::{ErrorReply, over_capacity};
+use crate::errors::{ErrorReply, internal_error, over_capacity};
 use crate::gateway_state::GatewayState;
 use crate::meter::{CallRecord, Outcome, WorkerCounters};
 use crate::respond::{Reply, respond};
@@ -31,7 +36,9 @@ use crate::shape::ReplyLimit;
 
 use batch::BatchSize;
 use calls::{ReadCall, ReadRequest};
+use inflated::inflated;
 use one_call::{CallAnswer, answer};
+use panicked::panicked;
 use pass::{BATCH_REPETITIONS_MAX, Pass};
 
 impl Service for GatewayState {
@@ -47,12 +54,22 @@ impl Service for GatewayState {
         body: &'s mut B,
     ) -> impl Future<Output = Reply> + Send {
         async move {
-            let mut caller = None;
-            let reply = match steps(self, connection, id, head, body, &mut caller).await {
-                Ok(reply) => reply,
-                Err(error) => Reply::error(Id::NULL, error),
+            let mut known = KnownRequest::default();
+            let steps = AssertUnwindSafe(steps(self, connection, id, head, body, &mut known)).catch_unwind();
+            let reply = match steps.await {
+                Ok(Ok(reply)) => reply,
+                Ok(Err(error)) => Reply::error(Id::NULL, error),
+                Err(_) => {
+                    tracing::error!(request = %id, "a request panicked");
+                    panicked(known.text.as_deref(), self.limits.http.batch_calls_max)
+                }
             };
-            let reply = respond(self, connection, id, head.headers, reply).await;
+            let caller = known.caller;
+            let responding =
+                AssertUnwindSafe(respond(self, connection, id, head.headers, reply)).catch_unwind();
+            let reply = responding
+                .await
+                .unwrap_or_else(|_| Reply::error(Id::NULL, internal_error()).with_request_id(id));
             log(self, connection, id, caller.as_ref(), &reply);
             reply
         }
@@ -68,6 +85,14 @@ impl Service for GatewayState {
     fn refuse_connection(&self, id: RequestId) -> Reply {
         Reply::error(Id::NULL, over_capacity()).with_request_id(id)
     }
+}
+
+/// What is known of a request when it ends, however it ends.
+#[derive(Default)]
+struct KnownRequest<'a> {
+    caller: Option<Caller>,
+    /// Its body. A large one is empty once it is read in the pool.
+    text: Option<Cow<'a, [u8]>>,
 }
 
 /// Logs one line per request at the level debug. The path is left out, because it has the key; the name that the
@@ -95,21 +120,23 @@ async fn steps<'a>(
     id: RequestId,
     head: &RequestHead<'_>,
     body: &mut impl RequestBody<'a>,
-    recognised: &mut Option<Caller>,
+    known: &mut KnownRequest<'a>,
 ) -> Result<Reply, ErrorReply> {
     let routed = route(head, &gateway.limits.http);
-    let key = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
+    let (key, coding) = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
         Route::Preflight => return Ok(Reply::preflight()),
-        Route::Call { key } => key,
+        Route::Call { key, coding } => (key, coding),
     };
     let caller = match caller(gateway, connection, key, head.headers) {
-        Ok(caller) => &*recognised.insert(caller),
+        Ok(caller) => &*known.caller.insert(caller),
         Err(refused) => {
             body.skip().await;
             return Err(refused);
         }
     };
-    let ReceivedBody { bytes, charge } = read(gateway, connection, head, body, caller).await?;
+    let account = caller.account().id;
+    let ReceivedBody { bytes, charge } = read(gateway, connection, body, coding, caller).await?;
+    let text = known.text.insert(bytes);
     let context = RequestContext {
         gateway,
         counters: &gateway.worker_counters[connection.worker()],
@@ -118,42 +145,46 @@ async fn steps<'a>(
         may_fail_over: caller.account().plan().failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
-        memory: connection.memory(caller.account().id),
+        memory: connection.memory(account),
         body: charge.into_shared(),
     };
-    let reply = body.run_while_connected(pin!(calls(&context, bytes))).await??;
-    Ok(reply.for_account(caller.account().id))
+    let takes_turns = text.len() > BODY_WITHOUT_TURN_BYTES_MAX;
+    let reply = pin!(calls(&context, text));
+    let reply = if takes_turns {
+        let in_turns = pin!(gateway.turns[connection.worker()].run(account, reply));
+        body.run_while_connected(in_turns).await?.map_err(|QueueFull| over_capacity())?
+    } else {
+        body.run_while_connected(reply).await?
+    };
+    Ok(reply?.for_account(account))
 }
 
-/// Reads the whole body. A body that is refused while it is inflated is charged by its inflated size.
+/// Larger bodies are answered in the turns of their account: they may have more calls than a thread answers in 50 µs, and an
+/// account with hundreds of connections would have most of the thread.
+const BODY_WITHOUT_TURN_BYTES_MAX: usize = 1 << 10;
+
+/// Reads the whole body, and decompresses it.
 async fn read<'a>(
-    gateway: &GatewayState,
+    gateway: &Arc<GatewayState>,
     connection: &Connection,
-    head: &RequestHead<'_>,
     body: &mut impl RequestBody<'a>,
+    coding: Option<RequestCoding>,
     caller: &Caller,
 ) -> Result<ReceivedBody<'a>, ErrorReply> {
-    let (account, threads) = (caller.account().id, gateway.answers.threads());
-    let read = read_body(connection, head, body, account, gateway.limits.http.body_bytes_max, threads).await;
-    match read {
-        Ok(received) => Ok(received),
-        Err(BodyRefused { refused, inflated }) => {
-            if let Some(bytes) = inflated {
-                let credits = admit::refused_credits(bytes);
-                admit::charge(caller, credits, &gateway.clock, connection.now())?;
-                gateway.worker_counters[connection.worker()].count_request(caller, Outcome::Invalid, credits);
-            }
-            Err(refused.into())
-        }
-    }
+    let memory = connection.memory(caller.account().id);
+    let received = body.read(gateway.limits.http.body_bytes_max, memory).await?;
+    connection.counts().bytes_in.fetch_add(received.bytes.len() as u64, Relaxed);
+    let Some(coding) = coding else { return Ok(received) };
+    let mut inflated = Box::pin(inflated(gateway, connection, caller, coding, received));
+    body.run_while_connected(inflated.as_mut()).await?
 }
 
-/// The calls of a request → its reply.
-async fn calls(context: &RequestContext<'_>, text: Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
+/// The calls of a request → its reply. A large body is taken.
+async fn calls(context: &RequestContext<'_>, text: &mut Cow<'_, [u8]>) -> Result<Reply, ErrorReply> {
     if text.len() > INLINE_BODY_BYTES_MAX {
-        return Box::pin(answer_large_body(context, text.into_owned())).await;
+        return Box::pin(answer_large_body(context, std::mem::take(text).into_owned())).await;
     }
-    let text = &*text;
+    let text = &**text;
     let read = |item: &_, bytes| ReadCall::new(item, bytes, context.gateway, context.caller);
     match jsonrpc::parse_within(text, context.gateway.limits.http.batch_calls_max) {
         Ok(Request::Single(item)) => Ok(single(context, read(&item, text.len())).await),
@@ -185,16 +216,48 @@ async fn answer_large_body(context: &RequestContext<'_>, text: Vec<u8>) -> Resul
 
 /// Refuses a body without calls, which is charged by its size.
 fn refuse(context: &RequestContext<'_>, bytes: usize, fault: BodyFault) -> Result<Reply, ErrorReply> {
-    charge_request(context, Outcome::Invalid, admit::refused_credits(bytes))?;
+    RequestCharge::take(context, Outcome::Invalid, admit::refused_credits(bytes))?;
     Err(fault.into())
 }
 
-/// Charges for a request and not for one of its calls.
-fn charge_request(context: &RequestContext<'_>, outcome: Outcome, credits: u64) -> Result<(), ErrorReply> {
-    let RequestContext { gateway, counters, caller, now, .. } = *context;
-    admit::charge(caller, credits, &gateway.clock, now)?;
-    counters.count_request(caller, outcome, credits);
-    Ok(())
+/// The charge for a request and not for one of its calls. It is counted when this is dropped; a panic of ours gives it back.
+struct RequestCharge<'a> {
+    gateway: &'a GatewayState,
+    counters: &'a WorkerCounters,
+    caller: &'a Caller,
+    outcome: Outcome,
+    credits: u64,
+}
+
+impl<'a> RequestCharge<'a> {
+    fn take(context: &RequestContext<'a>, outcome: Outcome, credits: u64) -> Result<Self, ErrorReply> {
+        let RequestContext { gateway, counters, caller, now, .. } = *context;
+        let mut charge = Self { gateway, counters, caller, outcome, credits: 0 };
+        charge.raise_to(credits, now)?;
+        Ok(charge)
+    }
+
+    /// Charges what is missing to these credits.
+    fn raise_to(&mut self, credits: u64, now: MonoTime) -> Result<(), ErrorReply> {
+        if let Some(missing) = credits.checked_sub(self.credits).filter(|missing| *missing > 0) {
+            admit::charge(self.caller, missing, &self.gateway.clock, now)?;
+            self.credits = credits;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RequestCharge<'_> {
+    fn drop(&mut self) {
+        if self.credits == 0 {
+            return;
+        }
+        if self.outcome.is_free() || std::thread::panicking() {
+            admit::give_back(self.caller, self.credits, self.gateway.clock.unix_seconds());
+        } else {
+            self.counters.count_request(self.caller, self.outcome, self.credits);
+        }
+    }
 }
 
 const ENABLE_FAILOVER: HeaderName = HeaderName::from_static("enable-failover");
@@ -279,11 +342,11 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
     let end = answer(context, &pass, call, Some(&mut record), &limit, &mut out).await;
     let reply = match end.into_result() {
         Ok(CallAnswer::With(Answer { provenance, shared: Some(shared) })) => {
-            Reply::result(ReplyParts::around(shared, out, jsonrpc::RESULT_END), Some(provenance))
+            Reply::result(ReplyParts::around(shared, out, jsonrpc::RESULT_END), provenance)
         }
         Ok(CallAnswer::With(Answer { provenance, shared: None })) => {
             jsonrpc::end_result(&mut out);
-            Reply::result(ReplyParts::one(out), Some(provenance))
+            Reply::result(ReplyParts::one(out), provenance)
         }
         Ok(CallAnswer::Nothing(missing, provenance)) => {
             out.extend_from_slice(missing.json());

@@ -9,8 +9,8 @@ use ::http::StatusCode;
 use ::http::header::{self, HeaderName};
 use answers::{Origin, Provenance, Verification};
 use http_server::{
-    Connection, ContentCoding, HeaderWriter, Headers, ReplyParts, RequestId, ServiceReply, accepted_encoding,
-    compress,
+    Connection, HeaderWriter, Headers, ReplyCoding, ReplyParts, RequestCoding, RequestId, ServiceReply,
+    accepted_encoding, compress,
 };
 use jsonrpc::Id;
 use methods::BlockRef;
@@ -28,7 +28,7 @@ pub struct Reply {
     /// How far the least verified answer of a batch is verified.
     batch_verified: Option<Verification>,
     extra: Extra,
-    encoding: Option<ContentCoding>,
+    encoding: Option<ReplyCoding>,
     /// The account that the reply is for, in whose share of the pool it is compressed.
     account: AccountId,
     /// Set when the reply is finished.
@@ -44,6 +44,8 @@ enum Extra {
     RetryAfter(u64),
     Challenge,
     Allow,
+    /// The codings of requests that are read.
+    AcceptEncoding,
 }
 
 impl Reply {
@@ -60,8 +62,8 @@ impl Reply {
         }
     }
 
-    pub(crate) fn result(parts: ReplyParts, provenance: Option<Provenance>) -> Self {
-        Self { provenance, ..Self::new(StatusCode::OK, parts) }
+    pub(crate) fn result(parts: ReplyParts, provenance: Provenance) -> Self {
+        Self { provenance: Some(provenance), ..Self::new(StatusCode::OK, parts) }
     }
 
     /// The answers of a batch, of which the least verified is verified as far as this.
@@ -74,6 +76,7 @@ impl Reply {
             (_, Some(seconds)) => Extra::RetryAfter(seconds),
             (StatusCode::UNAUTHORIZED, None) => Extra::Challenge,
             (StatusCode::METHOD_NOT_ALLOWED, None) => Extra::Allow,
+            _ if error.names_codings => Extra::AcceptEncoding,
             _ => Extra::None,
         };
         let (status, mut out) = (error.status, Vec::new());
@@ -132,7 +135,7 @@ pub(crate) async fn respond(
 ) -> Reply {
     reply.request_id = Some(id);
     if reply.body_len() >= gateway.limits.http.compress_bytes_min
-        && let Some(encoding) = accepted_encoding(headers)
+        && let Some(encoding) = accepted_encoding(headers, reply.body_len())
         && let Some(smaller) =
             compress(encoding, &reply.parts, reply.account, gateway.answers.threads()).await
         && let Ok(smaller) = connection.memory(reply.account).hold(smaller)
@@ -233,6 +236,7 @@ fn write_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
         Extra::RetryAfter(seconds) => headers.header(&header::RETRY_AFTER, &seconds.to_string()),
         Extra::Challenge => headers.header(&header::WWW_AUTHENTICATE, "Basic realm=\"chaingate\""),
         Extra::Allow => headers.header(&header::ALLOW, "POST, OPTIONS"),
+        Extra::AcceptEncoding => headers.header(&header::ACCEPT_ENCODING, RequestCoding::ACCEPTED),
         Extra::Preflight => {
             headers.header(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
             // `*` does not cover `authorization`, so it is named.

@@ -1,7 +1,7 @@
 //! Step 2: routes a request by its head, and refuses it if its body need not be read.
 
 use http::header;
-use http_server::{Headers, Refused, RequestHead, RequestMethod};
+use http_server::{Headers, Refused, RequestCoding, RequestHead, RequestMethod};
 
 use crate::request_limits::RequestLimits;
 
@@ -9,9 +9,10 @@ use crate::request_limits::RequestLimits;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     Preflight,
-    /// A call under this key, which may be empty.
+    /// A call under this key, which may be empty, with a body of this coding.
     Call {
         key: &'a str,
+        coding: Option<RequestCoding>,
     },
 }
 
@@ -24,11 +25,12 @@ pub(crate) fn route<'a>(head: &RequestHead<'a>, limits: &RequestLimits) -> Resul
         RequestMethod::Head | RequestMethod::Other => return Err(Refused::OtherMethod),
     }
     check_content_type(head.headers)?;
+    let coding = RequestCoding::of_request(head.headers)?;
     let declared = number(head.headers.get(&header::CONTENT_LENGTH));
     if declared.is_some_and(|length| length > limits.body_bytes_max as u64) {
         return Err(Refused::TooLarge);
     }
-    Ok(Route::Call { key })
+    Ok(Route::Call { key, coding })
 }
 
 /// The key in the path, byte for byte. A slash or a query string after it, which some clients append, is ignored. Nothing is
@@ -77,15 +79,15 @@ mod tests {
 
     #[test]
     fn only_the_exact_path_leads_to_a_key() {
-        assert_eq!(routed("POST", "/v3/abc", None).unwrap(), r#"Call { key: "abc" }"#);
-        assert_eq!(routed("POST", "/v3", None).unwrap(), r#"Call { key: "" }"#);
-        assert_eq!(routed("POST", "/v3/", None).unwrap(), r#"Call { key: "" }"#);
-        assert_eq!(routed("POST", "/v3/a%62c", None).unwrap(), r#"Call { key: "a%62c" }"#);
+        assert_eq!(routed("POST", "/v3/abc", None).unwrap(), r#"Call { key: "abc", coding: None }"#);
+        assert_eq!(routed("POST", "/v3", None).unwrap(), r#"Call { key: "", coding: None }"#);
+        assert_eq!(routed("POST", "/v3/", None).unwrap(), r#"Call { key: "", coding: None }"#);
+        assert_eq!(routed("POST", "/v3/a%62c", None).unwrap(), r#"Call { key: "a%62c", coding: None }"#);
         for path in ["/v3/abc/", "/v3/abc?x=1", "/v3/abc/?x=1", "/v3/abc?", "/v3/abc?/x", "/v3/abc?x=1?y"] {
-            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "abc" }"#, "{path}");
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "abc", coding: None }"#, "{path}");
         }
         for path in ["/v3?x=1", "/v3/?x=1", "/v3?/abc"] {
-            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "" }"#, "{path}");
+            assert_eq!(routed("POST", path, None).unwrap(), r#"Call { key: "", coding: None }"#, "{path}");
         }
         for path in [
             "/",
@@ -118,6 +120,34 @@ mod tests {
         }
         for bad in ["text/plain", "application/jsonx", "multipart/form-data", ""] {
             assert_eq!(routed("POST", "/v3/abc", Some(bad)), Err(Refused::ContentType), "{bad}");
+        }
+    }
+
+    /// The coding was read when the whole body had arrived.
+    #[test]
+    fn a_coding_that_is_not_read_is_refused_by_the_head() {
+        let routed = |codings: &[&'static str]| {
+            let line =
+                |value: &&'static str| httparse::Header { name: "Content-Encoding", value: value.as_bytes() };
+            let lines: Vec<_> = codings.iter().map(line).collect();
+            let head = RequestHead {
+                method: RequestMethod::Post,
+                target: "/v3/abc",
+                headers: Headers::Lines(&lines),
+            };
+            route(&head, &RequestLimits::default()).map(|route| format!("{route:?}"))
+        };
+        for (codings, coding) in [
+            (&["GZIP"][..], "Some(Gzip)"),
+            (&["x-gzip"], "Some(Gzip)"),
+            (&["zstd"], "Some(Zstd)"),
+            (&["identity"], "None"),
+            (&[], "None"),
+        ] {
+            assert_eq!(routed(codings).unwrap(), format!(r#"Call {{ key: "abc", coding: {coding} }}"#));
+        }
+        for codings in [&["br"][..], &["deflate"], &["gzip, gzip"], &["gzip", "identity"], &["nonsense"]] {
+            assert_eq!(routed(codings), Err(Refused::Encoding), "{codings:?}");
         }
     }
 

@@ -77,7 +77,12 @@ impl Server {
         }
         let listener = bind(config.operator.address)?;
         // The operator's thread says that the gateway is ready, so callers can connect before it starts.
-        let callers = http_server::HttpServer::start(&config.server, Arc::clone(&gateway.server), &gateway)?;
+        let callers = http_server::HttpServer::start(
+            &config.server,
+            Arc::clone(&gateway.server),
+            &gateway,
+            &gateway.supervisor,
+        )?;
         let hosts = &config.operator.hosts;
         let operator = operator::start(listener, hosts, Arc::clone(&gateway), admin, operator_stopping);
         let operator = operator.map_err(|error| {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{mem, thread};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use resources::{SupervisedTask, Supervisor, WhenDown};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Bytes of lines that may wait to be written: several thousand lines, enough for a burst that a healthy reader catches
@@ -15,6 +16,9 @@ const QUEUE_BYTES_MAX: usize = 1 << 20;
 
 /// How long the thread waits when somebody has made its file non-blocking and the reader is slow.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
+
+/// How long the thread waits for lines before it shows again that it is alive.
+const ALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Hands lines to a thread that writes them.
 #[derive(Clone, Debug)]
@@ -41,11 +45,25 @@ struct LineQueueState {
 
 impl BackgroundWriter {
     /// Starts the thread that writes to `out`, and counts in `dropped` the lines that it cannot write.
-    pub(crate) fn start(out: impl Write + Send + 'static, dropped: &'static AtomicU64) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut out: impl Write + Send + 'static,
+        dropped: &'static AtomicU64,
+        supervisor: &Supervisor,
+    ) -> io::Result<Self> {
         let queue = LineQueue { state: Mutex::default(), changed: Condvar::new(), dropped };
         let writer = Self { queue: Arc::new(queue) };
         let queue = Arc::clone(&writer.queue);
-        thread::Builder::new().name("log".to_owned()).spawn(move || queue.write_to(out))?;
+        let task = supervisor.task("writer of the log", WhenDown::Degraded);
+        let run = move || {
+            let mut lines = Vec::new();
+            task.run_blocking(|task| {
+                // A panic has left them behind.
+                queue.count_dropped(&lines);
+                lines.clear();
+                queue.write_to(&mut out, &mut lines, task);
+            });
+        };
+        thread::Builder::new().name("log".to_owned()).spawn(run)?;
         Ok(writer)
     }
 
@@ -95,14 +113,13 @@ impl<'a> MakeWriter<'a> for BackgroundWriter {
 }
 
 impl LineQueue {
-    fn write_to(&self, mut out: impl Write) {
-        let mut lines = Vec::new();
+    fn write_to(&self, out: &mut impl Write, lines: &mut Vec<u8>, task: &SupervisedTask) {
         let mut is_line_broken = false;
-        while self.take(&mut lines) {
-            if is_line_broken && write_all(&mut out, b"\n") == 1 {
+        while self.take(lines, task) {
+            if is_line_broken && write_all(out, b"\n") == 1 {
                 is_line_broken = false;
             }
-            let written = if is_line_broken { 0 } else { write_all(&mut out, &lines) };
+            let written = if is_line_broken { 0 } else { write_all(out, lines) };
             if written > 0 {
                 is_line_broken = lines[written - 1] != b'\n';
             }
@@ -112,7 +129,7 @@ impl LineQueue {
     }
 
     /// Waits for lines and takes them all. `false`: there will be none.
-    fn take(&self, lines: &mut Vec<u8>) -> bool {
+    fn take(&self, lines: &mut Vec<u8>, task: &SupervisedTask) -> bool {
         let mut state = self.state.lock();
         state.is_writing = false;
         self.changed.notify_all();
@@ -120,7 +137,8 @@ impl LineQueue {
             if state.is_finished {
                 return false;
             }
-            self.changed.wait(&mut state);
+            let _timed_out = self.changed.wait_for(&mut state, ALIVE_INTERVAL);
+            MutexGuard::unlocked(&mut state, || task.alive());
         }
         mem::swap(lines, &mut state.lines);
         state.is_writing = true;
@@ -179,7 +197,11 @@ mod tests {
         let (permit, permissions) = mpsc::channel();
         let (written, lines) = mpsc::channel();
         let dropped = Box::leak(Box::default());
-        (BackgroundWriter::start(Gate { permissions, written }, dropped).unwrap(), permit, lines)
+        (
+            BackgroundWriter::start(Gate { permissions, written }, dropped, &Supervisor::default()).unwrap(),
+            permit,
+            lines,
+        )
     }
 
     #[test]
@@ -248,6 +270,30 @@ mod tests {
         let mut state = writer.queue.state.lock();
         while state.is_writing || !state.lines.is_empty() {
             writer.queue.changed.wait(&mut state);
+        }
+    }
+
+    /// A panic of the thread would have ended the log.
+    #[test]
+    fn lines_are_written_after_a_panic() {
+        let supervisor = Supervisor::default();
+        let (permit, permissions) = mpsc::channel();
+        let (written, lines) = mpsc::channel();
+        let gate = Gate { permissions, written };
+        let writer = BackgroundWriter::start(gate, Box::leak(Box::default()), &supervisor).unwrap();
+        supervisor.inject_panics("writer of the log", 2);
+        permit.send(Ok(100)).unwrap();
+        let late = Instant::now() + Duration::from_secs(60);
+        while supervisor.report()[0].panics < 2 {
+            assert!(Instant::now() < late, "it panics when it waits");
+            thread::sleep(Duration::from_millis(10));
+        }
+        writer.write_lines(b"after\n");
+        assert_eq!(lines.recv().unwrap(), b"after\n");
+        supervisor.inject_panics("writer of the log", u32::MAX);
+        while supervisor.first_down(WhenDown::Degraded).is_none() {
+            assert!(Instant::now() < late + Duration::from_secs(60), "it is reported");
+            thread::sleep(Duration::from_millis(10));
         }
     }
 

@@ -10,7 +10,7 @@ use ::http::{HeaderMap, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use http_server::IncomingBody;
 use serde_json::json;
 
 use super::hosts::AllowedHosts;
@@ -36,7 +36,7 @@ pub(super) fn is_admin_path(path: &str) -> bool {
 pub(super) async fn reply(
     service: &dyn AdminService,
     hosts: &AllowedHosts,
-    request: Request<Incoming>,
+    request: Request<IncomingBody>,
     peer: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let response = if allows_origin_of(request.headers(), hosts) {
@@ -63,7 +63,7 @@ fn allows_origin_of(headers: &HeaderMap, hosts: &AllowedHosts) -> bool {
     headers.get_all(header::ORIGIN).iter().all(is_allowed)
 }
 
-async fn read(request: Request<Incoming>) -> Result<Request<Bytes>, Response<Bytes>> {
+async fn read(request: Request<IncomingBody>) -> Result<Request<Bytes>, Response<Bytes>> {
     let (head, body) = request.into_parts();
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(Request::from_parts(head, collected.to_bytes())),

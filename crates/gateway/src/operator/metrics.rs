@@ -1,7 +1,9 @@
 //! Metrics as Prometheus text. Every label comes from a closed set, so the number of series is known.
 
+mod disk; // the disk that has the data directory
 mod remote; // nodes and partners
 mod shared; // limits that other instances use, too
+mod tasks; // the tasks beside requests
 mod usage; // the ledger of usage
 
 use std::fmt::{Display, Write};
@@ -21,12 +23,17 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     build(&mut out, gateway);
     gauges(&mut out, gateway);
     http(&mut out, gateway);
+    if let Some(time) = gateway.tls_expires_at() {
+        certificate(&mut out, time);
+    }
     calls(&mut out, gateway);
     latency(&mut out, gateway);
     work(&mut out, gateway);
     cache(&mut out, gateway.answers.cache());
     usage::write(&mut out, gateway.usage.ledger());
     callers(&mut out, gateway.callers.feed_status());
+    disk::write(&mut out, &gateway.disk);
+    tasks::write(&mut out, &gateway.supervisor.report());
     if let Some(remote) = gateway.answers.remote() {
         remote::write(&mut out, remote);
     }
@@ -184,6 +191,16 @@ fn gauges(out: &mut String, gateway: &GatewayState) {
     );
 }
 
+fn certificate(out: &mut String, expires_at: i64) {
+    one(
+        out,
+        "chaingate_tls_certificate_expires_at_seconds",
+        "gauge",
+        "Time at which the TLS certificate in use expires, in seconds since 1970; for a chain, the earliest of its certificates.",
+        expires_at,
+    );
+}
+
 fn counter(out: &mut String, name: &str, help: &str, value: u64) {
     one(out, name, "counter", help, value);
 }
@@ -333,7 +350,7 @@ fn work(out: &mut String, gateway: &GatewayState) {
     counter(
         out,
         "chaingate_pool_jobs_total",
-        "Jobs that threads of the pool have begun: heavy calls, large bodies and replies, and large answers of nodes.",
+        "Jobs that threads of the pool have begun: heavy calls, compressed and large bodies, large replies, and large answers of nodes.",
         gateway.answers.threads().started(),
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use answers::{ExecutionState, FollowState, PoolSource};
 use nodes::PoolNode;
-use resources::HistogramSum;
+use resources::{HistogramSum, TaskReport};
 
 use super::status::{self, PoolNodeState};
 use crate::gateway_state::GatewayState;
@@ -15,7 +15,9 @@ use crate::meter::Outcome;
 #[derive(Clone, Debug)]
 pub struct GatewaySnapshot {
     /// Why callers should not be sent here.
-    pub not_ready_because: Option<&'static str>,
+    pub not_ready_because: Option<String>,
+    /// The tasks beside requests that do not run.
+    pub tasks_down: Vec<TaskReport>,
     pub traffic: TrafficCounters,
     pub chain: ChainSnapshot,
     pub nodes: Vec<NodeSnapshot>,
@@ -112,6 +114,7 @@ impl GatewayState {
         let shared = self.callers.shared_limits().map(|limits| limits.status());
         GatewaySnapshot {
             not_ready_because: self.unready(),
+            tasks_down: self.supervisor.report().into_iter().filter(|task| task.is_down).collect(),
             traffic: traffic(self),
             chain: chain(self, remote),
             nodes: remote
@@ -205,17 +208,12 @@ fn storage(remote: &PoolSource) -> Option<StorageSnapshot> {
         });
     }
     let followed = remote.followed_chain()?;
-    let (state, is_problem) = match followed.state() {
-        FollowState::Starting => ("no node has shown its chain yet", false),
-        FollowState::Following => ("following", false),
-        FollowState::Paused => ("paused: the disk cannot be written", true),
-        FollowState::Stopped => ("stopped: the chain contradicts the stored blocks, see the log", true),
-    };
+    let state = followed.state();
     let newest = followed.snapshot().ranges().next_back();
     Some(StorageSnapshot {
         kind: StorageKind::Blocks,
-        state: state.to_owned(),
-        is_problem,
+        is_problem: !matches!(state, FollowState::Starting | FollowState::Following),
+        state: state.text(),
         lowest: newest.as_ref().map(|range| *range.start()),
         newest: newest.as_ref().map(|range| *range.end()),
         bytes: followed.file_bytes(),

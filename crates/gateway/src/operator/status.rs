@@ -1,8 +1,9 @@
 //! `/status`: what is served and why not, as JSON for people and scripts.
 
-use answers::{ExecutedChain, ExecutionState, FollowState, FollowedChain};
+use answers::{ExecutedChain, ExecutionState, FollowedChain};
 use callers::FeedStatus;
-use nodes::{Availability, BlockId, Pool, PoolNode};
+use nodes::{Availability, BlockId, HistoryKind, HistoryReach, Pool, PoolNode};
+use resources::{DiskHealth, DiskWriterReport, TaskReport, counted, unix_seconds};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,6 +13,8 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     let not_ready = gateway.unready();
     let mut status =
         json!({ "ready": not_ready.is_none(), "not_ready_because": not_ready, "head": gateway.head() });
+    status["tasks"] = gateway.supervisor.report().iter().map(task_status).collect();
+    status["disk"] = disk_status(&gateway.disk);
     status["callers"] = callers_status(gateway.callers.feed_status());
     if let Some(remote) = gateway.answers.remote() {
         status["integrity"] = json!({ "state": remote.state().name() });
@@ -32,6 +35,37 @@ pub(super) fn text(gateway: &GatewayState) -> String {
     format!("{status:#}\n")
 }
 
+/// The disk that has the data directory.
+fn disk_status(disk: &DiskHealth) -> Value {
+    let space = disk.space();
+    let writer = |report: &DiskWriterReport| {
+        let failing = report.failing.as_ref();
+        json!({
+            "name": report.writer.name(),
+            "failing_seconds": failing.map(|(time, _)| time.as_secs()),
+            "error": failing.map(|(_, cause)| cause),
+            "failures": report.failures,
+        })
+    };
+    json!({
+        "state": if disk.first_failing().is_some() { "cannot be written" } else { "ok" },
+        "free_bytes": space.map(|space| space.free_bytes),
+        "size_bytes": space.map(|space| space.size_bytes),
+        "writers": disk.report().iter().map(writer).collect::<Vec<_>>(),
+    })
+}
+
+/// A task beside requests.
+fn task_status(task: &TaskReport) -> Value {
+    json!({
+        "name": task.name,
+        "state": if task.is_down { "down" } else { "running" },
+        "silent_seconds": task.silent_for.as_secs(),
+        "panics": task.panics,
+        "last_panic": task.last_panic,
+    })
+}
+
 /// The accounts and keys of the store.
 fn callers_status(status: &FeedStatus) -> Value {
     let facts = status.facts();
@@ -40,10 +74,12 @@ fn callers_status(status: &FeedStatus) -> Value {
         "since_seconds": facts.since.map(|since| since.elapsed().as_secs()),
         "error": facts.error,
         "loaded_from": facts.origin.name(),
+        "followed_seconds_ago": facts.followed_at.map(|at| unix_seconds().saturating_sub(at)),
         "accounts": facts.accounts,
         "keys": facts.keys,
         "bad_rows": facts.bad_rows,
         "revision": facts.revision,
+        "lost_histories": facts.lost_histories,
     })
 }
 
@@ -70,12 +106,7 @@ fn follow_status(followed: &FollowedChain) -> Value {
     let ranges = snapshot.ranges().map(|range| json!({ "lowest": range.start(), "newest": range.end() }));
     let (memory_blocks, memory_bytes) = followed.in_memory();
     json!({
-        "state": match followed.state() {
-            FollowState::Starting => "no node has shown its chain yet",
-            FollowState::Following => "following",
-            FollowState::Paused => "paused: the disk cannot be written",
-            FollowState::Stopped => "stopped: the chain contradicts the stored blocks, see the log",
-        },
+        "state": followed.state().text(),
         "blocks": snapshot.block_count(),
         "ranges": ranges.collect::<Vec<_>>(),
         "headers": snapshot.header_count(),
@@ -106,13 +137,14 @@ fn executed_status(pool: &Pool, chain: &ExecutedChain) -> Value {
 /// Why the head does not move, if it stands still for too long or there is none.
 pub(super) fn head_waits_because(pool: &Pool) -> Option<String> {
     let quorum = pool.view().quorum();
-    let counted = pool.counted().count();
+    let nodes = pool.counted().count();
     if !pool.view().is_stale() {
         None
-    } else if counted < quorum {
-        Some(format!("only {counted} nodes of this chain answer; the quorum is {quorum}"))
+    } else if nodes < quorum {
+        let (verb, nodes) = (if nodes == 1 { "answers" } else { "answer" }, counted(nodes as u64, "node"));
+        Some(format!("only {nodes} of this chain {verb}; the quorum is {quorum}"))
     } else {
-        Some(format!("fewer than {quorum} nodes have the same newer block"))
+        Some(format!("the quorum of {} does not have the same newer block", counted(quorum as u64, "node")))
     }
 }
 
@@ -121,20 +153,58 @@ fn node_status(node: &PoolNode) -> Value {
     let head = capabilities.head().filter(|_| capabilities.exclusion().is_none());
     json!({
         "name": node.name(),
+        "client_version": capabilities.client_version().as_deref(),
         "state": state(node).name(),
         "head": head.map(block),
         "not_used_because": not_used_because(node),
+        "history": history(node),
+        "limits": {
+            "gas_per_call_max": capabilities.gas_cap(),
+            "missing_methods": capabilities.missing_methods(),
+            "methods_by_block_number": capabilities.methods_by_number(),
+        },
     })
 }
 
+/// The lowest block of each kind of old data that the node was shown to have; null where nothing was shown.
+fn history(node: &PoolNode) -> Value {
+    let capabilities = node.capabilities();
+    let lowest = |kind| match capabilities.history(kind) {
+        HistoryReach::Whole => Some(0),
+        HistoryReach::From(block) => Some(block),
+        HistoryReach::Unknown => None,
+    };
+    let shown = HistoryKind::ALL.map(|kind| (kind.name(), lowest(kind)));
+    let state = ("state", capabilities.lowest_state());
+    shown.into_iter().chain([state]).map(|(name, block)| (name.to_owned(), json!(block))).collect()
+}
+
+/// Why a node is not used, or is asked after the others: in one sentence, which ends with what an operator can do.
 pub(super) fn not_used_because(node: &PoolNode) -> Option<String> {
     let lie = || {
         let seconds = node.excluded_for(Instant::now())?.as_secs();
+        let wrong = node.last_wrong_answer().map(|answer| format!(" ({answer})")).unwrap_or_default();
         Some(format!(
-            "one of its answers was proven wrong; for {seconds} s it is asked only if no other node can answer"
+            "one of its answers was proven wrong{wrong}; for {seconds} s it is asked only if no other node can answer"
         ))
     };
-    node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie)
+    let fault = || {
+        let fault = node.last_fault().map(|fault| fault.with_advice());
+        match state(node) {
+            PoolNodeState::Up | PoolNodeState::Excluded => None,
+            PoolNodeState::InDoubt => {
+                let fault = fault.unwrap_or_else(|| "it said nothing for longer than usual".to_owned());
+                Some(format!("some of its last calls failed, so others are asked first; {fault}"))
+            }
+            PoolNodeState::RateLimited => {
+                Some("it reported too many requests, so other nodes are asked first".to_owned())
+            }
+            PoolNodeState::Down | PoolNodeState::Silent => {
+                Some(fault.unwrap_or_else(|| "it does not answer when its head is asked for".to_owned()))
+            }
+        }
+    };
+    node.capabilities().exclusion().map(|reason| reason.to_string()).or_else(lie).or_else(fault)
 }
 
 /// Whether and how a node of the pool is used.

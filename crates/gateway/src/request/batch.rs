@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::calls::ReadCall;
 use super::one_call::{CallAnswer, CallEnd, REPEATED_AFTER, answer as answer_call};
 use super::pass::{BatchRecords, LostCalls, Pass};
-use super::{RequestContext, batch_buffer, charge_request};
+use super::{RequestCharge, RequestContext, batch_buffer};
 use crate::errors::{ErrorReply, over_capacity};
 use crate::meter::{CallRecord, Outcome, UnbegunCalls};
 use crate::respond::Reply;
@@ -50,11 +50,11 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
     // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
     let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);
     let limit = limit.map_err(|OverBudget| over_capacity()).and_then(|limit| {
-        charge_request(context, Outcome::Ok, BATCH_CREDITS)?;
-        Ok(limit)
+        let charge = RequestCharge::take(context, Outcome::Ok, BATCH_CREDITS)?;
+        Ok((limit, charge))
     });
-    let limit = match limit {
-        Ok(limit) => limit,
+    let (limit, _charge) = match limit {
+        Ok(charged) => charged,
         Err(refused) => {
             unbegun.refuse(refused.outcome);
             return Err(refused);
@@ -271,7 +271,7 @@ fn answer_element<'w>(answer: CallAnswer, start: usize, out: &mut Vec<u8>) -> El
         CallAnswer::With(Answer { shared: None, provenance }) => Some(provenance.verified),
         CallAnswer::Nothing(missing, provenance) => {
             out.extend_from_slice(missing.json());
-            provenance.map(|provenance| provenance.verified)
+            Some(provenance.verified)
         }
         CallAnswer::Notification => {
             out.truncate(start);

@@ -7,7 +7,7 @@ use jsonrpc::{BodyFault, Id, Request, RequestItem};
 use resources::MemoryCharge;
 
 use crate::authenticate::Caller;
-use crate::errors::{ErrorReply, over_capacity};
+use crate::errors::ErrorReply;
 use crate::gateway_state::GatewayState;
 use crate::parse::{ParsedCall, Unanswerable, parse, price};
 
@@ -66,7 +66,7 @@ pub(super) async fn read_in_pool(
         let _charge = charge;
         read_all(&text, &gateway, &caller)
     };
-    pool.run(account, job).await.ok_or_else(over_capacity)
+    Ok(pool.run(account, job).await?)
 }
 
 fn read_all(text: &[u8], gateway: &GatewayState, caller: &Caller) -> Result<ReadRequest, BodyFault> {

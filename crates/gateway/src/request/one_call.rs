@@ -1,5 +1,6 @@
 //! Steps 5 to 8: one call of a request → how it ended.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use answers::{
@@ -7,6 +8,7 @@ use answers::{
     resolve,
 };
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_server::RequestId;
 use methods::{BlockParam, Method, MissingBlock, Query, WorkPlacement};
 use tokio::time::{Instant, sleep};
@@ -15,7 +17,7 @@ use super::RequestContext;
 use super::calls::ReadCall;
 use super::pass::Pass;
 use crate::admit::{Permit, admit};
-use crate::errors::{ErrorReply, over_capacity};
+use crate::errors::{ErrorReply, internal_error};
 use crate::meter::{CallRecord, Outcome};
 use crate::shape::ReplyLimit;
 
@@ -37,7 +39,7 @@ impl CallEnd {
         match tried {
             Ok(Tried::Answered(answer)) => Self::Answered(answer),
             Ok(Tried::Reorganised(Reorganised { deadline, .. })) => {
-                Self::Lost { deadline, error: Failure::Unavailable.into() }
+                Self::Lost { deadline, error: reorganised().into() }
             }
             Err(error) => Self::Failed(error),
         }
@@ -77,8 +79,13 @@ pub(super) async fn answer(
             if let Some(record) = record.as_mut().filter(|_| pass.is_first()) {
                 record.set_credits(permit.credits());
             }
-            let record = record.as_deref_mut();
-            CallEnd::of_admitted(answer_admitted(context, pass, &permit, call, record, limit, out).await)
+            let admitted = answer_admitted(context, pass, &permit, call, record.as_deref_mut(), limit, out);
+            // A panic costs one call its answer, and nothing else.
+            let tried = AssertUnwindSafe(admitted).catch_unwind().await;
+            CallEnd::of_admitted(tried.unwrap_or_else(|_| {
+                tracing::error!(request = %context.id, "a call panicked");
+                Err(internal_error())
+            }))
         }
         Err(refused) => CallEnd::NotAdmitted(refused.into()),
     };
@@ -143,8 +150,8 @@ async fn charge_error(
     let Some(data) = error.data.take_if(|data| data.is_large_revert()) else { return };
     let (account, pool) = (context.caller.account().id, context.gateway.answers.threads());
     match Box::pin(pool.run(account, move || data.into_json())).await {
-        Some(json) => error.data = Some(json),
-        None => *error = over_capacity(),
+        Ok(json) => error.data = Some(json),
+        Err(failure) => *error = failure.into(),
     }
 }
 
@@ -213,11 +220,16 @@ async fn answer_again(
         match try_answer(context, permit, method, query, &view, repetition, out).await? {
             Tried::Answered(answered) => return Ok(answered),
             Tried::Reorganised(again) if Instant::now() < again.deadline => before = again,
-            Tried::Reorganised(_) => return Err(Failure::Unavailable.into()),
+            Tried::Reorganised(_) => return Err(reorganised().into()),
         }
         // An executed chain may be a moment behind the view of the nodes.
         sleep(REPEATED_AFTER).await;
     }
+}
+
+/// The failure of a call whose block is not found on the chain any more, however often it is repeated.
+fn reorganised() -> Failure {
+    Failure::NotServed { reason: "the nodes do not agree on the block of the call; repeat it".to_owned() }
 }
 
 /// Bytes of an element of a batch around its id and its result.
@@ -234,7 +246,7 @@ fn log_internal_error(request: RequestId, method: &Method, failure: &Failure) {
 pub(super) enum CallAnswer {
     With(Answer),
     /// With the value that stands for a missing block.
-    Nothing(MissingBlock, Option<Provenance>),
+    Nothing(MissingBlock, Provenance),
     /// It was a notification.
     Notification,
 }

@@ -11,8 +11,8 @@ pub(super) fn write(out: &mut String, ledger: &LedgerCounts) {
     let mut gauge = |name: &str, help: &str, value: u64| one(out, name, "gauge", help, value);
     gauge(
         "chaingate_usage_waiting_bytes",
-        "Bytes of usage in data_dir that wait for the store, those of earlier processes included.",
-        count(&ledger.waiting_bytes) + count(&ledger.left_over_bytes),
+        "Bytes of usage in data_dir and in memory that wait for the store, those of earlier processes included.",
+        count(&ledger.waiting_bytes) + count(&ledger.left_over_bytes) + count(&ledger.memory_bytes),
     );
     gauge(
         "chaingate_usage_store_failing",
