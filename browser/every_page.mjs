@@ -12,7 +12,7 @@ import { test } from "./suite.mjs";
 const PAGE_BYTES_MAX = 100_000;
 
 /** Routes that are no pages: files, a CSV file, and the events of the live view. */
-const NO_PAGES = ["/assets/{name}", "/usage.csv", "/live/events"];
+const NO_PAGES = ["/assets/{name}", "/usage.csv", "/accounts/{name}/usage.csv", "/live/events"];
 
 test("every page: for anyone", async (stage) => {
   const gateway = await Gateway.start({ config: '[console]\nsign_up = "open"\n' });
@@ -84,6 +84,14 @@ test("every page: for operators", async (stage) => {
   await checkHere(page, "an invitation that is shown once");
   for (const path of ["/live", "/accounts", "/audit", "/configuration"]) await check(page, path);
   await check(page, "/accounts/every", "/accounts/{name}");
+  const { key, path } = await createKey(page, "every", "/accounts/every/keys");
+  await makeCalls(gateway, key);
+  await check(page, path, "/accounts/{name}/keys/{id}");
+  for (const list of ["keys", "users", "usage"]) await check(page, `/accounts/every/${list}`, `/accounts/{name}/${list}`);
+  await check(page, `/accounts?q=${key}`, "a search for a key");
+  await check(page, "/accounts?q=ada-every", "a search for a user");
+  await check(page, "/accounts/every/keys?q=nothing", "a search without a result");
+  await check(page, "/audit?q=key.create", "a search in the audit log");
   await page.goto("/accounts/every");
   await page.getByText("Suspend account…").click();
   await page.getByLabel(/stop working/).check();

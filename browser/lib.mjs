@@ -36,12 +36,13 @@ export function launch() {
 export class Visitor {
   /** `gateway` is whose console is visited; its pages may send requests to that console only. */
   static async open(browser, gateway, options = {}) {
-    const { viewport = "desktop", colorScheme = "light", javaScript = true, trace = true, userAgent } = options;
+    const { viewport = "desktop", colorScheme = "light", javaScript = true, trace = true, userAgent, timeZone } = options;
     const context = await browser.newContext({
       baseURL: gateway.console,
       viewport: VIEWPORTS[viewport],
       colorScheme,
       userAgent,
+      timezoneId: timeZone,
       javaScriptEnabled: javaScript,
       permissions: ["clipboard-read", "clipboard-write"],
       reducedMotion: "reduce",

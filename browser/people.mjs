@@ -39,9 +39,9 @@ export async function signIn(page, email) {
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
-/** Creates a key and gives its text and its page. */
-export async function createKey(page, name) {
-  await page.goto("/keys");
+/** Creates a key in a list of keys, and gives its text and its page. */
+export async function createKey(page, name, list = "/keys") {
+  await page.goto(list);
   await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByRole("button", { name: "Create key" }).click();
   const key = await page.locator("#new-key").innerText();

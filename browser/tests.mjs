@@ -2,6 +2,7 @@
 
 import "./developer.mjs";
 import "./operator.mjs";
+import "./charts.mjs";
 import "./try_it.mjs";
 import "./hostile_texts.mjs";
 import "./every_page.mjs";

@@ -7,19 +7,23 @@ const element = (id) => document.getElementById(id);
 
 /** Copy buttons: shown only if there is a clipboard (https or this machine). */
 function setUpCopying() {
-  if (!navigator.clipboard) return;
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(element(button.dataset.copy).textContent);
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "Failed";
-      }
-      setTimeout(() => { button.textContent = "Copy"; }, 2000);
-    });
-  }
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(element(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Failed";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+}
+
+/** Adds to a part of a page what only the browser knows. */
+function complete(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+  root.querySelectorAll(".chart").forEach(localise);
 }
 
 /** Lists that send their form when another entry is chosen. */
@@ -29,45 +33,113 @@ function setUpLists() {
   }
 }
 
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
+/** Spans of time between two labels, and how many labels there are at most; the server has the same for UTC. */
+const TICK_SPANS = [5, 10, 15, 30].map((n) => n * MINUTE).concat([1, 2, 4, 6, 12].map((n) => n * HOUR), [1, 2, 5].map((n) => n * DAY));
+const TICKS_MAX = 7;
+const TICK_MARGIN = 9;
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const date = (time) => new Date(time * 1000);
+const dayText = (at) => `${at.getDate()} ${MONTHS[at.getMonth()]}`;
+const clockText = (at) => `${at.getHours()}:${at.getMinutes()}`.replace(/\b\d\b/g, "0$&");
+
+/** The difference between the time of the browser and UTC, such as `UTC+5:30`. */
+function offsetText(at) {
+  const minutes = -at.getTimezoneOffset();
+  const rest = Math.abs(minutes) % 60;
+  return `UTC${minutes < 0 ? "\u2212" : "+"}${Math.floor(Math.abs(minutes) / 60)}${rest ? `:${rest}` : ""}`;
+}
+
+/** A time here and, if they differ, in UTC: `17 Nov 18:02 · 17:02 UTC`. */
+function bothTimes(time) {
+  const at = date(time);
+  const [utcDay, utcClock] = [`${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`, at.toISOString().slice(11, 16)];
+  return `${dayText(at)} ${clockText(at)} · ${dayText(at) === utcDay ? "" : `${utcDay} `}${utcClock} UTC`;
+}
+
+/** The labels of the horizontal axis, at times that are round in the time zone of the browser. */
+function localTicks(since, duration, step) {
+  const span = TICK_SPANS.find((each) => each >= step && duration <= TICKS_MAX * each) ?? 5 * DAY;
+  // Time zones differ from UTC by whole quarters of an hour.
+  const stride = Math.min(span, HOUR / 4);
+  const ticks = [];
+  for (let time = Math.ceil(since / stride) * stride; time < since + duration; time += stride) {
+    const at = date(time);
+    const ofDay = at.getHours() * HOUR + at.getMinutes() * MINUTE;
+    if (ofDay % Math.min(span, DAY) !== 0) continue;
+    const isDay = ofDay === 0 && duration >= DAY;
+    ticks.push([((time - since) * 100) / duration, isDay ? dayText(at) : clockText(at)]);
+  }
+  return ticks;
+}
+
+/** Shows the times of charts in the time zone of the browser, with UTC beside it. Days stay days of UTC, of which they have the sums. */
+function localise(chart) {
+  const [since, step, steps] = ["since", "step", "steps"].map((name) => Number(chart.dataset[name]));
+  const end = date(since + step * steps);
+  if (step >= DAY || steps === 0 || (end.getTimezoneOffset() === 0 && date(since).getTimezoneOffset() === 0)) return;
+  const axis = chart.querySelector(".x");
+  const ticks = localTicks(since, step * steps, step);
+  axis.replaceChildren(...ticks.map(([at, label]) => {
+    const text = document.createElementNS(axis.namespaceURI, "text");
+    text.setAttribute("x", `${at.toFixed(1)}%`);
+    text.setAttribute("y", 12);
+    text.setAttribute("text-anchor", at < TICK_MARGIN ? "start" : at > 100 - TICK_MARGIN ? "end" : "middle");
+    text.textContent = label;
+    return text;
+  }));
+  // The drawing has 1,000 by 200 units.
+  chart.querySelector(".tick").setAttribute("d", ticks.map(([at]) => `M${(at * 10).toFixed(1)} 200v6`).join(""));
+  chart.querySelector(".zone").textContent = `${zone}, ${offsetText(end)}`;
+  if (chart.dataset.table) return;
+  chart.querySelector("thead th").textContent = "Time";
+  chart.querySelectorAll("tbody th").forEach((cell, index) => { cell.textContent = bothTimes(since + index * step); });
+}
+
 /** Charts: a box with the values of the step under the pointer, which are those of the table. */
 function setUpCharts() {
-  for (const chart of document.querySelectorAll(".chart")) {
-    const [head, ...rows] = [...chart.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
-    if (!rows.length) continue;
-    const canvas = chart.querySelector(".canvas");
-    const { width, height } = canvas.querySelector("svg").viewBox.baseVal;
-    const column = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    column.setAttribute("class", "column");
-    column.setAttribute("width", width / rows.length);
-    column.setAttribute("height", height);
-    const tip = document.createElement("div");
-    tip.className = "tip";
-    canvas.append(tip);
-    const hide = () => {
-      tip.hidden = true;
+  const column = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  column.setAttribute("class", "column");
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  document.addEventListener("pointermove", (event) => {
+    const canvas = event.target.closest(".chart .canvas");
+    const chart = canvas?.closest(".chart");
+    // The table of another chart can have the series of this one beside others.
+    const table = document.getElementById(chart?.dataset.table) ?? chart;
+    const rows = table?.querySelectorAll("tbody tr") ?? [];
+    if (!rows.length) {
+      tip.remove();
       column.remove();
-    };
-    hide();
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      const x = event.clientX - box.left;
-      const step = Math.max(0, Math.min(rows.length - 1, Math.floor((x / box.width) * rows.length)));
-      const [time, ...values] = rows[step];
-      const lines = values.map((value, index) => `${head[index + 1]}: ${value}`).filter((line) => values.length < 3 || !line.endsWith(": 0"));
-      tip.textContent = [time, ...lines].join("\n");
-      tip.hidden = false;
-      const left = x > box.width / 2 ? x - tip.offsetWidth - 12 : x + 12;
-      tip.style.left = `${Math.max(0, Math.min(left, box.width - tip.offsetWidth))}px`;
-      column.setAttribute("x", (step * width) / rows.length);
-      canvas.querySelector("svg").append(column);
-    });
-    canvas.addEventListener("pointerleave", hide);
-  }
+      return;
+    }
+    const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+    const box = canvas.getBoundingClientRect();
+    const x = event.clientX - box.left;
+    const step = Math.max(0, Math.min(rows.length - 1, Math.floor((x / box.width) * rows.length)));
+    const names = texts(table.querySelector("thead tr"));
+    const [time, ...values] = texts(rows[step]);
+    const legend = [...chart.querySelectorAll(".legend li")].map((item) => item.textContent);
+    const isShown = ([name, value]) => (table === chart || legend.includes(name)) && (values.length < 3 || value !== "0");
+    const lines = values.map((value, index) => [names[index + 1], value]).filter(isShown).map((each) => each.join(": "));
+    tip.textContent = [time, ...lines].join("\n");
+    canvas.append(tip);
+    const left = x > box.width / 2 ? x - tip.offsetWidth - 12 : x + 12;
+    tip.style.left = `${Math.max(0, Math.min(left, box.width - tip.offsetWidth))}px`;
+    const svg = canvas.querySelector("svg");
+    const { width, height } = svg.viewBox.baseVal;
+    const shape = { x: (step * width) / rows.length, width: width / rows.length, height };
+    for (const [name, value] of Object.entries(shape)) column.setAttribute(name, value);
+    svg.append(column);
+  });
 }
 
 /** Makes one element like another and keeps what is equal, so that focus and scroll positions stay. */
 function update(old, fresh) {
-  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  // What somebody has opened stays open.
+  for (const { name } of [...old.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const wanted = [...fresh.childNodes];
   while (old.childNodes.length > wanted.length) old.lastChild.remove();
@@ -80,16 +152,18 @@ function update(old, fresh) {
   });
 }
 
+/** Says in the head of a page whether it shows what is true now. */
+function show(tone, text) {
+  const state = element("live-state");
+  if (state.textContent === text) return;
+  state.className = `state ${tone}`;
+  state.textContent = text;
+}
+
 /** The live view: each event has the HTML of a whole status. */
 function setUpLive() {
   const live = element("live");
   if (!live) return;
-  const state = element("live-state");
-  const show = (tone, text) => {
-    if (state.textContent === text) return;
-    state.className = `state ${tone}`;
-    state.textContent = text;
-  };
   show("warn", "Connecting");
   const events = new EventSource(live.dataset.events);
   events.addEventListener("status", (event) => {
@@ -103,6 +177,40 @@ function setUpLive() {
     else show("warn", "Connection lost, trying again");
   });
   addEventListener("pagehide", () => events.close());
+}
+
+/** How often the usage is read again, in milliseconds, and for how long after the last sign of somebody who looks at it. */
+const REFRESH_MS = 10_000;
+const WATCHED_MS = HOUR * 1000;
+
+/** The usage: the page is read again, and what has changed in it is replaced. A page that nobody watches must not keep its session. */
+function setUpUsage() {
+  const usage = element("usage");
+  if (!usage) return;
+  let watchedAt = Date.now();
+  let isReading = false;
+  for (const sign of ["pointermove", "keydown", "scroll"]) addEventListener(sign, () => { watchedAt = Date.now(); }, { passive: true });
+  const refresh = async () => {
+    if (document.hidden || isReading) return;
+    if (Date.now() - watchedAt > WATCHED_MS) return show("off", "Paused: move the pointer");
+    isReading = true;
+    try {
+      const reply = await fetch(location.href, { cache: "no-store" });
+      const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+      const fresh = page.getElementById("usage");
+      if (!fresh) return show("bad", "Not updating: reload the page");
+      complete(fresh);
+      update(usage, fresh);
+      show("good", "Live");
+    } catch {
+      show("warn", "Connection lost, trying again");
+    } finally {
+      isReading = false;
+    }
+  };
+  show("good", "Live");
+  setInterval(refresh, REFRESH_MS);
+  document.addEventListener("visibilitychange", refresh);
 }
 
 /** The value of a field of "Try it"; `undefined` if it is empty. Throws if it has to be JSON and is not. */
@@ -234,8 +342,10 @@ function showCurrentPage() {
 }
 
 showCurrentPage();
+complete(document);
 setUpCopying();
 setUpLists();
 setUpCharts();
 setUpLive();
+setUpUsage();
 setUpTry();

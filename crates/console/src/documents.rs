@@ -1,7 +1,7 @@
 //! The bodies of requests and replies. Times are seconds since 1970, UTC.
 
-use callers::KeyRules;
-use callers::administration::{AccountSummary, AuditEntry, KeySummary, NewKey};
+use callers::administration::{AccountSummary, AuditEntry, Changed, KeySummary, NewKey};
+use callers::{ChangeEffect, KeyRules};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,6 +16,9 @@ pub struct AccountDocument {
     /// `active` or `suspended`.
     pub status: String,
     pub created_at: i64,
+    /// Why a change that this is the reply to is stored, but not in effect on this gateway yet (status 202).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_in_effect_because: Option<String>,
 }
 
 /// Accounts in the order of their ids.
@@ -63,6 +66,9 @@ pub struct KeyDocument {
     pub last_used_at: Option<i64>,
     pub expires_at: Option<i64>,
     pub settings: KeySettingsDocument,
+    /// Why a change that this is the reply to is stored, but not in effect on this gateway yet (status 202).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_in_effect_because: Option<String>,
 }
 
 /// A new key. Only this reply contains the key itself.
@@ -117,6 +123,24 @@ pub struct KeySettingsDocument {
     pub credits_per_second: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits_per_day: Option<u64>,
+}
+
+/// The key that is revoked on one gateway: by its id, or by its account and its name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LocalRevocationBody {
+    #[serde(default)]
+    pub(crate) id: Option<String>,
+    #[serde(default)]
+    pub(crate) account: Option<String>,
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+}
+
+/// The key that is refused on this gateway.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct LocalRevocationDocument {
+    pub id: String,
 }
 
 /// A new key of an account.
@@ -229,11 +253,21 @@ pub(crate) struct UsageDocument {
     /// The same for each group: its `time`, `network`, `account`, `key`, `method` and `outcome`, as far as they were asked for.
     #[schema(value_type = Vec<Object>)]
     rows: Vec<serde_json::Value>,
+    /// The parameters for the next page; absent on the last one. `calls` and the other sums are those of all pages.
+    next: Option<NextUsagePage>,
+}
+
+/// After what the next page begins.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "only its schema is used; `callers::usage::UsageReport` writes the JSON")]
+pub(crate) struct NextUsagePage {
+    after_account: String,
+    after_key: String,
 }
 
 impl From<AccountSummary> for AccountDocument {
     fn from(AccountSummary { id, name, plan, status, created_at }: AccountSummary) -> Self {
-        Self { id, name, plan, status: status.to_owned(), created_at }
+        Self { id, name, plan, status: status.to_owned(), created_at, not_in_effect_because: None }
     }
 }
 
@@ -249,13 +283,33 @@ impl From<KeySummary> for KeyDocument {
             last_used_at: key.last_used_at,
             expires_at: key.expires_at,
             settings: settings(key.settings, key.has_secret),
+            not_in_effect_because: None,
         }
     }
 }
 
-impl From<NewKey> for NewKeyDocument {
-    fn from(NewKey { key, summary }: NewKey) -> Self {
-        Self { key, details: summary.into() }
+impl From<Changed<AccountSummary>> for AccountDocument {
+    fn from(Changed { made, effect }: Changed<AccountSummary>) -> Self {
+        Self { not_in_effect_because: reason_for_delay(effect), ..made.into() }
+    }
+}
+
+impl From<Changed<KeySummary>> for KeyDocument {
+    fn from(Changed { made, effect }: Changed<KeySummary>) -> Self {
+        Self { not_in_effect_because: reason_for_delay(effect), ..made.into() }
+    }
+}
+
+impl From<Changed<NewKey>> for NewKeyDocument {
+    fn from(Changed { made: NewKey { key, summary }, effect }: Changed<NewKey>) -> Self {
+        Self { key, details: Changed { made: summary, effect }.into() }
+    }
+}
+
+fn reason_for_delay(effect: ChangeEffect) -> Option<String> {
+    match effect {
+        ChangeEffect::Now => None,
+        ChangeEffect::Later(reason) => Some(reason),
     }
 }
 

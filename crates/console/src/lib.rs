@@ -21,7 +21,7 @@ pub use admin_token::{AdminToken, AdminTokenError};
 pub use api_error::{ErrorDetails, ErrorDocument};
 pub use documents::{
     AccountDocument, AccountListDocument, AuditDocument, AuditListDocument, KeyDocument, KeyListDocument,
-    KeySettingsDocument, NewKeyDocument,
+    KeySettingsDocument, LocalRevocationDocument, NewKeyDocument,
 };
 pub use guard::ACTOR_HEADER;
 pub use pages::configuration::{

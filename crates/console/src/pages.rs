@@ -8,6 +8,7 @@ pub(crate) mod chart;
 pub(crate) mod outcomes;
 pub(crate) mod snippets;
 pub(crate) mod credits_today;
+pub(crate) mod list_pages;
 pub(crate) mod entry;
 pub(crate) mod overview;
 pub(crate) mod keys;

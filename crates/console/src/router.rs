@@ -78,6 +78,7 @@ fn documented_routes() -> OpenApiRouter<Arc<Administration>> {
         .routes(routes!(keys::revoke_key))
         .routes(routes!(keys::rename_key))
         .routes(routes!(keys::set_key_settings))
+        .routes(routes!(keys::revoke_key_here))
         .routes(routes!(audit::list_audit_entries))
         .routes(routes!(usage::report_usage))
 }

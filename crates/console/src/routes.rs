@@ -7,9 +7,11 @@ pub(crate) mod audit;
 pub(crate) mod keys;
 pub(crate) mod usage;
 
+use axum::Json;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use callers::administration::AdministrationError;
+use callers::ChangeEffect;
+use callers::administration::{AdministrationError, Changed};
 use http::StatusCode;
 
 use crate::api_error::ApiError;
@@ -31,6 +33,12 @@ impl From<AdministrationError> for ApiError {
             AdministrationError::StoreUnavailable(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
             }
+            AdministrationError::StoreTimedOut(_) => {
+                Self::new(StatusCode::GATEWAY_TIMEOUT, "store_timeout", message)
+            }
+            AdministrationError::NotSaved(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "not_saved", message)
+            }
         }
     }
 }
@@ -41,4 +49,17 @@ fn parameters<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, ApiError>
         Ok(Query(parameters)) => Ok(parameters),
         Err(rejected) => Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", rejected.body_text())),
     }
+}
+
+/// What status 202 of a change means.
+const LATE: &str = "Stored, but not in effect on this gateway yet: `not_in_effect_because` says why. It takes effect as soon as the \
+                    gateway follows the store again; on other gateways it can be in effect already.";
+
+/// The reply to a change: `status`, or 202 if the change is not in effect on this gateway yet.
+fn changed<T, D: From<Changed<T>>>(status: StatusCode, changed: Changed<T>) -> (StatusCode, Json<D>) {
+    let status = match &changed.effect {
+        ChangeEffect::Now => status,
+        ChangeEffect::Later(_) => StatusCode::ACCEPTED,
+    };
+    (status, Json(changed.into()))
 }

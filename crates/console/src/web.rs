@@ -15,6 +15,8 @@ mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request
 mod operator_session; // the session of an operator
+mod account_scope; // whose keys and usage a page is about
+mod list_position; // positions in lists
 mod reply; // replies and their headers
 mod usage_sums; // usage as the pages show it
 mod gateway_live; // the live view of a gateway

@@ -1,6 +1,9 @@
 //! The admin API on a real store, without sockets.
 
-use callers::{KeySettingsChange, Plans};
+use std::sync::Arc;
+
+use callers::{CallersFeed, Directory, FeedConfig, KeySettingsChange, Plans};
+use resources::{DiskHealth, Supervisor};
 use serde_json::{Value, json};
 use store::{Store, StoreLocation};
 use tempfile::TempDir;
@@ -52,6 +55,7 @@ async fn an_account_and_its_keys_are_created_changed_and_audited() {
     assert_eq!((status, &account["name"], &account["status"]), (201, &json!("a/b"), &json!("active")));
     let (_, list) = api.send("GET", "/admin/v1/accounts", Value::Null).await;
     assert_eq!(list["accounts"].as_array().unwrap().len(), 1);
+    assert_eq!(list.get("next"), None, "it is the last page");
 
     let keys = "/admin/v1/accounts/a%2Fb/keys";
     let settings = json!({"methods": ["eth_call"], "secret": "hunter2hunter2"});
@@ -80,12 +84,52 @@ async fn an_account_and_its_keys_are_created_changed_and_audited() {
 
     let (_, listed) = api.send("GET", keys, Value::Null).await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
+    assert_eq!(listed.get("next"), None, "it is the last page");
     let (_, audit) = api.send("GET", "/admin/v1/audit?limit=1000", Value::Null).await;
     let actions: Vec<_> = audit["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
     assert_eq!(actions.len(), 9, "{actions:?}");
+    assert_eq!(audit.get("next"), None, "it is the last page");
+    let (_, newest) = api.send("GET", "/admin/v1/audit?limit=9", Value::Null).await;
+    assert_eq!(newest.get("next"), None, "a full page can be the last");
+    let (_, newest) = api.send("GET", "/admin/v1/audit?limit=8", Value::Null).await;
+    assert_eq!(newest["next"], newest["entries"][7]["id"]);
     for shown in [listed, audit] {
         assert!(!shown.to_string().contains(key) && !shown.to_string().contains("hunter2"), "{shown}");
     }
+}
+
+/// A change was answered with 200 although the gateway could not follow the store, and the revoked key was accepted.
+#[tokio::test]
+async fn a_change_that_is_not_in_effect_yet_is_202_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::in_data_dir(folder.path());
+    let config = FeedConfig {
+        location: location.clone(),
+        data_dir: folder.path().to_owned(),
+        plans: Plans::default(),
+        network: "demo".to_owned(),
+        is_required: true,
+        copy_age_max: None,
+    };
+    let (directory, disk) = (Arc::new(Directory::new(&[])), DiskHealth::new(folder.path()));
+    let feed = CallersFeed::start(config, directory, &Supervisor::default(), disk).unwrap();
+    let administration = Administration::new(Store::new(location), Plans::default()).with_feed(feed.handle());
+    let api = TestApi { api: AdminApi::new(AdminToken::from_text(TOKEN), administration), _folder: folder };
+    let (status, created) =
+        api.send("POST", "/admin/v1/accounts", json!({"name": "a", "plan": "core"})).await;
+    assert_eq!((status, &created["not_in_effect_because"]), (201, &Value::Null));
+    let (_, key) = api.send("POST", "/admin/v1/accounts/a/keys", json!({"name": "k"})).await;
+    // The feed ends, as after a panic.
+    drop(feed);
+    let path = format!("/admin/v1/keys/{}/revoke", key["id"].as_str().unwrap());
+    let (status, revoked) = api.send("POST", &path, Value::Null).await;
+    assert_eq!((status, &revoked["status"]), (202, &json!("revoked")), "{revoked}");
+    assert!(revoked["not_in_effect_because"].as_str().unwrap().contains("this gateway"), "{revoked}");
+    let (status, here) = api.send("POST", "/admin/v1/local-revocations", json!({"id": key["id"]})).await;
+    assert_eq!((status, &here["id"]), (200, &key["id"]));
+    let named = json!({"account": "a", "name": "none"});
+    error(404, "not_found", &api.send("POST", "/admin/v1/local-revocations", named).await);
+    error(422, "invalid", &api.send("POST", "/admin/v1/local-revocations", json!({})).await);
 }
 
 #[tokio::test]
@@ -165,7 +209,7 @@ async fn the_document_describes_every_route() {
             assert_eq!(refused.status(), 401, "{method} {path}");
         }
     }
-    assert_eq!(operations, 13, "an operation of the administration is missing here or there");
+    assert_eq!(operations, 14, "an operation of the administration is missing here or there");
 }
 
 /// The schema is written by hand, because the type that is read belongs to another crate.

@@ -3,11 +3,17 @@
 use askama::Template;
 
 use super::credits_today::CreditsToday;
-use super::keys::{KeyRow, KeyRowState, split_keys};
+use super::keys::{KeyRow, KeyRowState};
+use super::list_pages::ListLinks;
 use super::usage::percent_encoded;
 use super::{FormErrors, PageFrame, format};
 
-/// `GET /accounts`.
+/// The path of an account.
+pub(crate) fn account_path(name: &str) -> String {
+    format!("/accounts/{}", percent_encoded(name))
+}
+
+/// `GET /accounts?q=&after=`.
 ///
 /// The form posts `name`, `plan` and `invite_email` to `/accounts`. With an email, the answer is the page of the new account
 /// with its invitation.
@@ -16,12 +22,57 @@ use super::{FormErrors, PageFrame, format};
 pub(crate) struct AccountListPage {
     pub(crate) frame: PageFrame,
     pub(crate) accounts: Vec<AccountListRow>,
-    /// The address of the next page of accounts.
-    pub(crate) next_href: Option<String>,
+    /// What was searched for; empty if all accounts are listed.
+    pub(crate) search: String,
+    /// How many accounts there are on all pages.
+    pub(crate) count: u64,
+    pub(crate) pages: ListLinks,
+    /// Keys of all accounts that begin with what was searched for.
+    pub(crate) keys: FoundRows<FoundKeyRow>,
+    /// People of all accounts whose email addresses begin with it.
+    pub(crate) users: FoundRows<FoundUserRow>,
     /// The names of all plans.
     pub(crate) plans: Vec<String>,
     pub(crate) form: NewAccountForm,
     pub(crate) errors: FormErrors,
+}
+
+/// The first rows that a search has found.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundRows<T> {
+    pub(crate) rows: Vec<T>,
+    /// Whether there are more, which a longer search would show.
+    pub(crate) has_more: bool,
+}
+
+impl<T> Default for FoundRows<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), has_more: false }
+    }
+}
+
+/// A key that a search among all accounts has found.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundKeyRow {
+    pub(crate) account: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) prefix: String,
+    pub(crate) state: KeyRowState,
+}
+
+/// A user that a search among all accounts has found.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundUserRow {
+    pub(crate) email: String,
+    /// `None` for an operator without an account.
+    pub(crate) account: Option<String>,
+}
+
+impl AccountListPage {
+    fn path_of(&self, account: &str) -> String {
+        account_path(account)
+    }
 }
 
 /// What was typed into the form of a new account.
@@ -61,8 +112,14 @@ pub(crate) struct AccountDetailsPage {
     pub(crate) credits: CreditsToday,
     /// The names of all plans.
     pub(crate) plans: Vec<String>,
+    /// The first keys of the account.
     pub(crate) keys: Vec<KeyRow>,
+    /// Keys that are neither revoked nor expired.
+    pub(crate) valid_keys: u64,
+    pub(crate) all_keys: u64,
+    /// The first users of the account.
     pub(crate) users: Vec<UserRow>,
+    pub(crate) all_users: u64,
     /// A link that was just made.
     pub(crate) link: Option<ShownLink>,
     /// What was typed into the form of an invitation.
@@ -71,29 +128,53 @@ pub(crate) struct AccountDetailsPage {
 }
 
 impl AccountDetailsPage {
-    /// How many keys are neither revoked nor expired.
-    fn valid_keys(&self) -> usize {
-        let is_valid = |key: &&KeyRow| !matches!(key.state, KeyRowState::Expired | KeyRowState::Revoked);
-        self.keys.iter().filter(is_valid).count()
-    }
-
-    fn keys_in_table(&self) -> &[KeyRow] {
-        split_keys(&self.keys).0
-    }
-
-    fn further_keys(&self) -> &[KeyRow] {
-        split_keys(&self.keys).1
-    }
-
     /// The path of the account, to which the forms add their action.
     fn path(&self) -> String {
-        format!("/accounts/{}", percent_encoded(&self.name))
+        account_path(&self.name)
+    }
+
+    /// The path of the list of its keys.
+    fn keys_path(&self) -> String {
+        format!("{}/keys", self.path())
+    }
+
+    /// The path of the changes of the account.
+    fn audit_path(&self) -> String {
+        format!("/audit?q={}", percent_encoded(&self.name))
+    }
+}
+
+/// `GET /accounts/{name}/users?q=&after=`.
+#[derive(Template)]
+#[template(path = "account_users.html")]
+pub(crate) struct AccountUsersPage {
+    pub(crate) frame: PageFrame,
+    /// The name of the account.
+    pub(crate) name: String,
+    /// One page of users.
+    pub(crate) users: Vec<UserRow>,
+    /// What was searched for; empty if all users are listed.
+    pub(crate) search: String,
+    /// How many users there are on all pages.
+    pub(crate) count: u64,
+    pub(crate) pages: ListLinks,
+}
+
+impl AccountUsersPage {
+    /// The path of the account, to which the forms add their action.
+    fn path(&self) -> String {
+        account_path(&self.name)
+    }
+
+    /// The path of this list.
+    fn users_path(&self) -> String {
+        format!("{}/users", self.path())
     }
 }
 
 impl AccountListRow {
     fn path(&self) -> String {
-        format!("/accounts/{}", percent_encoded(&self.name))
+        account_path(&self.name)
     }
 }
 

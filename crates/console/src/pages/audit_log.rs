@@ -1,20 +1,35 @@
 //! The audit log, for operators.
 
 use askama::Template;
+use callers::administration::AUDIT_COUNT_MAX;
 
+use super::list_pages::ListLinks;
 use super::{PageFrame, format};
 
-/// `GET /audit?before=`.
+/// `GET /audit?q=&after=`.
 #[derive(Template)]
 #[template(path = "audit.html")]
 pub(crate) struct AuditLogPage {
     pub(crate) frame: PageFrame,
     /// Newest first; at most 100.
     pub(crate) entries: Vec<AuditRow>,
-    /// Whether these are not the newest entries.
-    pub(crate) is_older_page: bool,
-    /// The address of the page with older entries.
-    pub(crate) older_href: Option<String>,
+    /// What was searched for; empty if all entries are listed.
+    pub(crate) search: String,
+    /// How many entries there are on all pages, but at most one more than [`AUDIT_COUNT_MAX`].
+    pub(crate) count: u64,
+    /// The first page has the newest entries.
+    pub(crate) pages: ListLinks,
+}
+
+impl AuditLogPage {
+    /// `3 entries`, or `more than 1,000,000 entries`.
+    fn count_text(&self) -> String {
+        let max = u64::try_from(AUDIT_COUNT_MAX).unwrap_or(u64::MAX);
+        match self.count.min(max) {
+            count if count < self.count => format!("more than {} entries", format::count(&count)),
+            count => format::counted(&count, "entry", "entries"),
+        }
+    }
 }
 
 /// Characters of a detail that are shown: the settings of a key can have 64 KB, and a page has 100 entries.

@@ -16,7 +16,34 @@ const HEIGHT: f64 = 200.0;
 /// Steps of the vertical axis.
 const INTERVALS: u32 = 4;
 
-const DAY_SECONDS: i64 = 24 * 60 * 60;
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// Spans of time between two labels; the script has the same for the time zone of the browser.
+const TICK_SPANS: [i64; 12] = [
+    5 * MINUTE,
+    10 * MINUTE,
+    15 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    4 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    5 * DAY,
+];
+
+/// Labels of the horizontal axis at most; a narrow page shows every second one.
+const TICKS_MAX: i64 = 7;
+
+/// Labels nearer to an end of the axis than this, in percent, are written inwards, so that they stay below the plot.
+const TICK_MARGIN: f64 = 9.0;
+
+/// The least height of a bar that is not 0, so that a single call is visible beside thousands.
+const BAR_HEIGHT_MIN: f64 = 2.0;
 
 /// The share of its step that a bar fills.
 const BAR_SHARE: f64 = 0.78;
@@ -35,6 +62,36 @@ pub(crate) struct Chart {
     /// Seconds of a step.
     pub(crate) step: i64,
     pub(crate) series: Vec<ChartSeries>,
+    /// The text in the middle of the chart if all values are 0, such as `No errors in this period`.
+    pub(crate) empty: &'static str,
+    /// The chart of the same page whose table has these series, too; `None` if this one has a table of its own.
+    pub(crate) table_of: Option<ChartTitle>,
+}
+
+/// How another chart is named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChartTitle {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+}
+
+/// A label of the horizontal axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ChartTick {
+    /// Where it is, in percent of the width.
+    pub(crate) at: f64,
+    pub(crate) label: String,
+}
+
+impl ChartTick {
+    /// The value of the attribute `text-anchor`.
+    pub(crate) fn anchor(&self) -> &'static str {
+        match self.at {
+            at if at < TICK_MARGIN => "start",
+            at if at > 100.0 - TICK_MARGIN => "end",
+            _ => "middle",
+        }
+    }
 }
 
 /// One series of values.
@@ -64,6 +121,16 @@ pub(crate) enum ChartShape {
 }
 
 impl Chart {
+    /// The same chart with this text if all values are 0.
+    pub(crate) fn with_empty(self, empty: &'static str) -> Self {
+        Self { empty, ..self }
+    }
+
+    /// The same chart without a table, because that of another chart has its series.
+    pub(crate) fn with_table_of(self, other: ChartTitle) -> Self {
+        Self { table_of: Some(other), ..self }
+    }
+
     /// Whether there is nothing to see.
     pub(crate) fn is_empty(&self) -> bool {
         self.largest() <= 0.0
@@ -99,19 +166,27 @@ impl Chart {
             .collect()
     }
 
-    /// The labels of the horizontal axis: evenly spaced, from the begin of the first step to the end of the last.
-    pub(crate) fn x_labels(&self) -> Vec<String> {
-        let steps = self.steps();
-        let duration = i64::try_from(steps).unwrap_or(0).saturating_mul(self.step);
-        // Times of day alone do not tell the days of a week apart.
-        let (step, preferred) = if duration > 2 * DAY_SECONDS {
-            (self.step.max(DAY_SECONDS), [7, 5, 6, 4, 3, 2])
-        } else {
-            (self.step, [4, 3, 5, 6, 7, 2])
-        };
-        let intervals = preferred.into_iter().find(|n| steps.is_multiple_of(*n)).unwrap_or(1);
-        let width = i64::try_from(steps / intervals).unwrap_or(0).saturating_mul(self.step);
-        (0..=intervals as i64).map(|n| format::step_label(&(self.since + n * width), &step)).collect()
+    /// Whether each step is a day, which begins at midnight UTC in every time zone.
+    pub(crate) fn has_days(&self) -> bool {
+        self.step >= DAY
+    }
+
+    /// Labels at round times (UTC). Those of days are below the middle of the bar of the day.
+    pub(crate) fn ticks(&self) -> Vec<ChartTick> {
+        let duration = i64::try_from(self.steps()).unwrap_or(0).saturating_mul(self.step);
+        let is_wide = |span: &&i64| **span >= self.step && duration <= TICKS_MAX * **span;
+        let span = TICK_SPANS.iter().find(is_wide).copied().unwrap_or(5 * DAY);
+        let first = self.since + (-self.since).rem_euclid(span);
+        let middle = if self.has_days() { self.step / 2 } else { 0 };
+        (0..=TICKS_MAX)
+            .map(|tick| first + tick * span)
+            .take_while(|time| *time < self.since + duration)
+            .map(|time| {
+                let is_day = duration >= DAY && time % DAY == 0;
+                let label = format::step_label(&time, if is_day { &DAY } else { &self.step });
+                ChartTick { at: (time - self.since + middle) as f64 * 100.0 / duration as f64, label }
+            })
+            .collect()
     }
 
     /// Each step with its time and the texts of its values, oldest first.
@@ -144,6 +219,15 @@ impl Chart {
         }
     }
 
+    /// The shape of a series beside its name in the legend.
+    pub(crate) fn swatch(&self, series: &ChartSeries) -> String {
+        let (class, path) = match self.shape {
+            ChartShape::Bars => ("bar", "M0 0H30V14H0z"),
+            ChartShape::Lines => ("line", "M0 7H30"),
+        };
+        format!(r#"<path class="{class} {}" d="{path}"/>"#, series.class)
+    }
+
     /// The shapes, without labels: grid and series. The script shows the values of a step from the table.
     pub(crate) fn svg(&self) -> String {
         let mut svg = String::new();
@@ -152,6 +236,9 @@ impl Chart {
             let class = if line == INTERVALS { "axis" } else { "grid" };
             let _ = write!(svg, r#"<path class="{class}" d="M0 {y}H{WIDTH}"/>"#);
         }
+        let mark = |tick: ChartTick| format!("M{:.1} {HEIGHT}v6", tick.at * WIDTH / 100.0);
+        let marks: String = self.ticks().into_iter().map(mark).collect();
+        let _ = write!(svg, r#"<path class="tick" d="{marks}"/>"#);
         match self.shape {
             ChartShape::Bars => self.write_bars(&mut svg),
             ChartShape::Lines => self.write_lines(&mut svg),
@@ -162,15 +249,20 @@ impl Chart {
     fn write_bars(&self, svg: &mut String) {
         let (top, step_width) = (self.top(), WIDTH / self.steps().max(1) as f64);
         let (width, margin) = (step_width * BAR_SHARE, step_width * (1.0 - BAR_SHARE) / 2.0);
-        let mut below = vec![0.0; self.steps()];
+        let width = rounded(width);
+        let mut bottoms = vec![HEIGHT; self.steps()];
         for series in &self.series {
-            let mut path = String::new();
-            for (step, below) in below.iter_mut().enumerate() {
+            let (mut path, mut before) = (String::new(), (0.0, 0.0));
+            for (step, bottom) in bottoms.iter_mut().enumerate() {
                 let Some(value) = value(series, step).filter(|value| *value > 0.0) else { continue };
-                let (x, bottom) = (step as f64 * step_width + margin, HEIGHT * (1.0 - *below / top));
-                *below += value;
-                let height = HEIGHT * value / top;
-                let _ = write!(path, "M{x:.1} {bottom:.1}v-{height:.1}h{width:.1}v{height:.1}z");
+                let x = rounded(step as f64 * step_width + margin);
+                // A unit is less than a pixel high.
+                let height = (HEIGHT * value / top).round().max(BAR_HEIGHT_MIN).min(*bottom);
+                // Relative to the bar before, which takes less than half of the bytes.
+                let (right, down) = (rounded(x - before.0), *bottom - before.1);
+                let _ = write!(path, "m{right} {down}v-{height}h{width}v{height}z");
+                before = (x, *bottom);
+                *bottom -= height;
             }
             if !path.is_empty() {
                 let _ = write!(svg, r#"<path class="bar {}" d="{path}"/>"#, series.class);
@@ -181,15 +273,24 @@ impl Chart {
     fn write_lines(&self, svg: &mut String) {
         let (top, step_width) = (self.top(), WIDTH / self.steps().max(1) as f64);
         for series in &self.series {
-            let points = series.values.iter().enumerate().map(|(step, value)| {
-                value.map(|value| ((step as f64 + 0.5) * step_width, HEIGHT * (1.0 - value.max(0.0) / top)))
-            });
-            let path = line_path(points);
-            if !path.is_empty() {
-                let _ = write!(svg, r#"<path class="line {}" d="{path}"/>"#, series.class);
+            let points: Vec<_> = (0..series.values.len())
+                .map(|step| {
+                    let value = value(series, step)?;
+                    Some(((step as f64 + 0.5) * step_width, HEIGHT * (1.0 - value / top)))
+                })
+                .collect();
+            for (class, path) in [("line", line_path(&points)), ("dot", dot_path(&points))] {
+                if !path.is_empty() {
+                    let _ = write!(svg, r#"<path class="{class} {}" d="{path}"/>"#, series.class);
+                }
             }
         }
     }
+}
+
+/// A number with one decimal at most.
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// A small line without axes beside a number that says the same, so it is hidden from screen readers.
@@ -199,30 +300,54 @@ pub(crate) fn sparkline(values: &[Option<f64>]) -> String {
     let top = values.iter().flatten().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
     let step_width = SPARK_WIDTH / values.len().saturating_sub(1).max(1) as f64;
     let scale = if top > 0.0 { (SPARK_HEIGHT - 2.0) / top } else { 0.0 };
-    let points = values.iter().enumerate().map(|(step, value)| {
-        value
-            .filter(|value| value.is_finite())
-            .map(|value| (step as f64 * step_width, SPARK_HEIGHT - 1.0 - value.max(0.0) * scale))
-    });
-    let path = line_path(points);
+    let points: Vec<_> = values
+        .iter()
+        .enumerate()
+        .map(|(step, value)| {
+            let value = value.filter(|value| value.is_finite())?;
+            Some((step as f64 * step_width, SPARK_HEIGHT - 1.0 - value.max(0.0) * scale))
+        })
+        .collect();
+    let (line, dots) = (line_path(&points), dot_path(&points));
     format!(
         "<svg class=\"spark\" viewBox=\"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-         <path class=\"line\" d=\"{path}\"/></svg>"
+         <path class=\"line\" d=\"{line}\"/><path class=\"dot\" d=\"{dots}\"/></svg>"
     )
 }
 
-/// A line through points, interrupted where there is none. A single point becomes a short dash, so that it is visible.
-fn line_path(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
-    let (mut path, mut is_drawing) = (String::new(), false);
-    for point in points {
-        match point {
-            Some((x, y)) if is_drawing => drop(write!(path, "L{x:.1} {y:.1}")),
-            Some((x, y)) => drop(write!(path, "M{x:.1} {y:.1}h1")),
-            None => {}
+/// Where a value is drawn; `None` where there is none.
+type LinePoint = Option<(f64, f64)>;
+
+/// A line through points, interrupted where there is none.
+fn line_path(points: &[LinePoint]) -> String {
+    let mut path = String::new();
+    for (at, (x, y)) in drawn(points) {
+        if is_drawn(points, at.checked_sub(1)) {
+            let _ = write!(path, "L{x:.1} {y:.1}");
+        } else if is_drawn(points, Some(at + 1)) {
+            let _ = write!(path, "M{x:.1} {y:.1}");
         }
-        is_drawing = point.is_some();
     }
     path
+}
+
+/// A line without length, which is drawn as a dot, at each point that has no neighbour: a line alone would not show it.
+fn dot_path(points: &[LinePoint]) -> String {
+    let mut path = String::new();
+    for (at, (x, y)) in drawn(points) {
+        if !is_drawn(points, at.checked_sub(1)) && !is_drawn(points, Some(at + 1)) {
+            let _ = write!(path, "M{x:.1} {y:.1}h0");
+        }
+    }
+    path
+}
+
+fn drawn(points: &[LinePoint]) -> impl Iterator<Item = (usize, (f64, f64))> {
+    points.iter().enumerate().filter_map(|(at, point)| point.map(|point| (at, point)))
+}
+
+fn is_drawn(points: &[LinePoint], at: Option<usize>) -> bool {
+    at.and_then(|at| points.get(at)).is_some_and(Option::is_some)
 }
 
 /// A value that can be drawn.

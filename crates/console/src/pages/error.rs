@@ -20,7 +20,7 @@ pub(crate) struct ErrorPage {
 const NOT_VALID: &str = "This request is not valid";
 
 impl ErrorPage {
-    /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500 or 503. Other statuses are described like 500.
+    /// The page of an HTTP status: 400, 403, 404, 405, 413, 429, 500, 503 or 504. Other statuses are described like 500.
     pub(crate) fn of_status(frame: PageFrame, status: u16) -> Self {
         let (heading, message) = match status {
             400 => (NOT_VALID, "Go back, reload the page and try again."),
@@ -31,6 +31,11 @@ impl ErrorPage {
             ),
             404 => ("Page not found", "There is nothing at this address, or it belongs to another account."),
             405 => ("Not possible at this address", "Go back and use the form of the page."),
+            504 => (
+                "The database is too slow",
+                "It can be reached, but has not answered in time. Choose a shorter time. If that does not help, ask the operator \
+                 what else the database is doing.",
+            ),
             413 => (
                 "Too much data",
                 "The form is larger than the console accepts. Shorten the lists and try again.",

@@ -184,6 +184,11 @@ fn dash() -> String {
     "–".to_owned()
 }
 
+/// `12.5`, `3`.
+pub(crate) fn decimal(number: &f64) -> String {
+    one_decimal(*number)
+}
+
 /// One decimal, which is left out if it is 0.
 fn one_decimal(value: f64) -> String {
     let text = format!("{value:.1}");

@@ -3,16 +3,31 @@
 use askama::Template;
 
 use super::credits_today::CreditsToday;
+use super::list_pages::ListLinks;
 use super::snippets::{KEY_PLACEHOLDER, Snippet, snippets};
 use super::{FormErrors, PageFrame, format};
 
-/// `GET /keys`. The form posts `name` to `/keys`, which answers with a [`NewKeyPage`].
+/// `GET /keys?q=&after=`, or the same below `/accounts/{name}` for operators. The form posts `name` to the same path, which
+/// answers with a [`NewKeyPage`].
 #[derive(Template)]
 #[template(path = "keys.html")]
 pub(crate) struct KeyListPage {
     pub(crate) frame: PageFrame,
-    /// Active keys first, revoked ones last.
+    /// The path of this list.
+    pub(crate) path: String,
+    /// The name and the path of the account, if it is not the own one.
+    pub(crate) account: Option<(String, String)>,
+    /// One page of keys.
     pub(crate) keys: Vec<KeyRow>,
+    /// What was searched for; empty if all keys are listed.
+    pub(crate) search: String,
+    /// How many keys the search has found; `None` without a search.
+    pub(crate) found: Option<FoundKeyCount>,
+    pub(crate) pages: ListLinks,
+    /// Keys of the account that are neither revoked nor expired.
+    pub(crate) valid_keys: u64,
+    /// All keys of the account.
+    pub(crate) all_keys: u64,
     /// How many active keys the plan allows; `None` is no limit.
     pub(crate) keys_max: Option<u64>,
     /// What was typed as the name of a new key.
@@ -22,30 +37,18 @@ pub(crate) struct KeyListPage {
     pub(crate) base_url: String,
 }
 
-/// Keys of which a list shows all columns, so that a page stays below 100 KB. Further keys are shown by name.
-pub(crate) const KEYS_IN_TABLE_MAX: usize = 80;
-
-/// The keys of the table, and the further ones.
-pub(crate) fn split_keys(keys: &[KeyRow]) -> (&[KeyRow], &[KeyRow]) {
-    keys.split_at(keys.len().min(KEYS_IN_TABLE_MAX))
+impl KeyListPage {
+    fn is_full(&self) -> bool {
+        self.keys_max.is_some_and(|keys_max| self.valid_keys >= keys_max)
+    }
 }
 
-impl KeyListPage {
-    fn keys_in_table(&self) -> &[KeyRow] {
-        split_keys(&self.keys).0
-    }
-
-    fn further_keys(&self) -> &[KeyRow] {
-        split_keys(&self.keys).1
-    }
-
-    fn active_keys(&self) -> u64 {
-        self.keys.iter().filter(|key| key.state.works()).count() as u64
-    }
-
-    fn is_full(&self) -> bool {
-        self.keys_max.is_some_and(|keys_max| self.active_keys() >= keys_max)
-    }
+/// How many keys a search has found, on all pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundKeyCount {
+    pub(crate) count: u64,
+    /// Whether there are no further keys with these first characters, of which only some are listed.
+    pub(crate) is_all: bool,
 }
 
 /// A key in a list.
@@ -84,6 +87,11 @@ impl KeyRowState {
         matches!(self, Self::Active | Self::ActiveUntil(_))
     }
 
+    /// Whether the key works, or will when its account is resumed, so that it can be limited and revoked.
+    pub(crate) fn is_valid(self) -> bool {
+        self.works() || self == Self::Suspended
+    }
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Active => "Active",
@@ -112,6 +120,8 @@ impl KeyRowState {
 #[template(path = "new_key.html")]
 pub(crate) struct NewKeyPage {
     pub(crate) frame: PageFrame,
+    /// The path of the list of keys.
+    pub(crate) list_path: String,
     /// The handle of the new key.
     pub(crate) id: String,
     pub(crate) name: String,
@@ -131,14 +141,22 @@ impl NewKeyPage {
     }
 }
 
-/// `GET /keys/{id}`.
+/// `GET /keys/{id}`, or the same below `/accounts/{name}` for operators.
 ///
-/// Its forms post to `/keys/{id}/rename` (`name`), `/keys/{id}/rotate` (`overlap_hours`, and `secret` if the key has one),
-/// `/keys/{id}/revoke` (`confirm` = `revoke`) and `/keys/{id}/settings` (the fields of [`KeySettingsForm`]).
+/// Its forms post to `/rename` (`name`), `/rotate` (`overlap_hours`, and `secret` if the key has one), `/revoke` (`confirm` =
+/// `revoke`) and `/settings` (the fields of [`KeySettingsForm`]) below its path.
 #[derive(Template)]
 #[template(path = "key_settings.html")]
 pub(crate) struct KeySettingsPage {
     pub(crate) frame: PageFrame,
+    /// The path of this page.
+    pub(crate) path: String,
+    /// The path of the list of keys.
+    pub(crate) list_path: String,
+    /// The path of the usage of the account.
+    pub(crate) usage_path: String,
+    /// The name and the path of the account, if it is not the own one.
+    pub(crate) account: Option<(String, String)>,
     pub(crate) key: KeyRow,
     /// The limits of the plan, within which the limits of the key are.
     pub(crate) credits: CreditsToday,

@@ -24,6 +24,8 @@ pub struct LiveStatus {
     pub now: i64,
     /// Why `/ready` is 503, in a sentence; `None` if it is 200.
     pub not_ready_because: Option<String>,
+    /// The names of the tasks that do not run, and why.
+    pub tasks_down: Vec<(String, String)>,
     pub traffic: LiveTraffic,
     /// The errors of the last five minutes, the most frequent first.
     pub errors: Vec<LiveError>,

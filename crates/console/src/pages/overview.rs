@@ -16,8 +16,10 @@ pub(crate) struct OverviewPage {
     pub(crate) credits: CreditsToday,
     /// The calls of today (UTC), by how they ended.
     pub(crate) outcomes: OutcomeCounts,
-    /// The active keys, the most used first; the page shows the first five.
+    /// The newest keys that work, the most used first; the page shows the first five.
     pub(crate) keys: Vec<KeyRow>,
+    /// How many keys work.
+    pub(crate) valid_keys: u64,
     /// The last 24 hours.
     pub(crate) series: UsageSeries,
     /// The address of the public listener with the path before the key, such as `http://127.0.0.1:8545/v3/`.
@@ -32,10 +34,6 @@ const KEYS_SHOWN_MAX: usize = 5;
 impl OverviewPage {
     fn shown_keys(&self) -> &[KeyRow] {
         self.keys.get(..KEYS_SHOWN_MAX).unwrap_or(&self.keys)
-    }
-
-    fn active_keys(&self) -> u64 {
-        self.keys.len() as u64
     }
 
     fn has_calls(&self) -> bool {

@@ -3,20 +3,24 @@
 use askama::Template;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::chart::{Chart, ChartSeries, ChartShape, ChartUnit};
+use super::chart::{Chart, ChartSeries, ChartShape, ChartTitle, ChartUnit};
 use super::credits_today::CreditsToday;
 use super::outcomes::OutcomeCounts;
 use super::{PageFrame, format, snippets};
 
-/// `GET /usage?range=&key=`.
+/// `GET /usage?range=&key=`, or the same below `/accounts/{name}` for operators.
 #[derive(Template)]
 #[template(path = "usage.html")]
 pub(crate) struct UsagePage {
     pub(crate) frame: PageFrame,
+    /// The path of this page.
+    pub(crate) path: String,
+    /// The name and the path of the account, if it is not the own one.
+    pub(crate) account: Option<(String, String)>,
     pub(crate) range: UsageRange,
     /// The id of the only key whose usage is shown; `None` is all keys.
     pub(crate) key: Option<String>,
-    /// The keys that can be chosen, the one that is chosen first; at most [`KEY_CHOICES_MAX`] are shown.
+    /// The keys that can be chosen, the one that is chosen first.
     pub(crate) keys: Vec<KeyChoice>,
     pub(crate) credits: CreditsToday,
     /// The sum of the range.
@@ -30,20 +34,20 @@ pub(crate) struct UsagePage {
     pub(crate) base_url: String,
 }
 
-/// Keys in the list at most; the page of another key has a link to its usage.
-pub(crate) const KEY_CHOICES_MAX: usize = 100;
-
 /// Rows of one table at most, so that a page stays below 100 KB.
-pub(crate) const ROWS_SHOWN_MAX: usize = 40;
+pub(crate) const ROWS_SHOWN_MAX: usize = 30;
+
+/// The chart whose table has the failures, too.
+const REQUESTS_CHART: ChartTitle = ChartTitle { id: "requests", title: "Calls by outcome" };
 
 impl UsagePage {
     /// The address of this page with another range.
     fn range_href(&self, range: &UsageRange) -> String {
-        format!("/usage?{}", self.query(*range))
+        format!("{}?{}", self.path, self.query(*range))
     }
 
     fn csv_href(&self) -> String {
-        format!("/usage.csv?{}", self.query(self.range))
+        format!("{}.csv?{}", self.path, self.query(self.range))
     }
 
     fn query(&self, range: UsageRange) -> String {
@@ -63,10 +67,6 @@ impl UsagePage {
 
     fn shown_keys(&self) -> (&[UsageRowByName], u64) {
         shown_rows(&self.by_key)
-    }
-
-    fn key_choices(&self) -> &[KeyChoice] {
-        self.keys.get(..KEY_CHOICES_MAX).unwrap_or(&self.keys)
     }
 
     fn is_key(&self, id: &str) -> bool {
@@ -170,16 +170,21 @@ impl UsageSeries {
     pub(crate) fn requests_chart(&self) -> Chart {
         let mut series = vec![self.outcome("Answered", "s-ok", OutcomeCounts::answered)];
         series.extend(self.failures());
-        self.chart("requests", "Calls by outcome", ChartUnit::Number, ChartShape::Bars, series)
+        let ChartTitle { id, title } = REQUESTS_CHART;
+        self.chart(id, title, ChartUnit::Number, ChartShape::Bars, series)
+            .with_empty("No calls in this period")
     }
 
     pub(crate) fn credits_chart(&self) -> Chart {
         let credits = self.series("Credits", "s-ok", |point| Some(point.credits as f64));
         self.chart("credits", "Credits", ChartUnit::Number, ChartShape::Bars, vec![credits])
+            .with_empty("No credits used in this period")
     }
 
     pub(crate) fn errors_chart(&self) -> Chart {
         self.chart("errors", "Errors", ChartUnit::Number, ChartShape::Bars, self.failures().into())
+            .with_empty("No errors in this period")
+            .with_table_of(REQUESTS_CHART)
     }
 
     pub(crate) fn latency_chart(&self) -> Chart {
@@ -188,6 +193,7 @@ impl UsageSeries {
             self.series("p99", "s-limit", |point| point.p99_ms),
         ];
         self.chart("latency", "Latency", ChartUnit::Milliseconds, ChartShape::Lines, series)
+            .with_empty("No calls in this period")
     }
 
     fn failures(&self) -> [ChartSeries; 4] {
@@ -225,7 +231,17 @@ impl UsageSeries {
         shape: ChartShape,
         series: Vec<ChartSeries>,
     ) -> Chart {
-        Chart { id, title, unit, shape, since: self.since, step: self.step, series }
+        Chart {
+            id,
+            title,
+            unit,
+            shape,
+            since: self.since,
+            step: self.step,
+            series,
+            empty: "",
+            table_of: None,
+        }
     }
 }
 
@@ -246,6 +262,17 @@ mod tests {
     fn values_in_an_address_are_encoded() {
         assert_eq!(percent_encoded("k_8a41.~-"), "k_8a41.~-");
         assert_eq!(percent_encoded("a&b=c \"é"), "a%26b%3Dc%20%22%C3%A9");
+    }
+
+    /// A page of a week had the counts of failures in two tables, and more than 100 KB.
+    #[test]
+    fn the_table_of_the_calls_has_the_series_of_the_errors() {
+        let series = UsageSeries::default();
+        let (requests, errors) = (series.requests_chart(), series.errors_chart());
+        let named = errors.table_of.map(|other| (other.id, other.title));
+        assert_eq!(named, Some((requests.id, requests.title)));
+        let is_in_table = |error: &ChartSeries| requests.series.iter().any(|calls| calls.name == error.name);
+        assert!(errors.series.iter().all(is_in_table));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) async fn list_audit_entries(
 ) -> Result<Json<AuditListDocument>, ApiError> {
     let AuditPage { before, limit } = parameters(page)?;
     let count = limit.unwrap_or(ENTRIES_DEFAULT).min(ENTRIES_MAX);
-    let found = administration.audit_entries(before, count).await?;
-    let next = found.last().map(|entry| entry.id);
-    Ok(Json(AuditListDocument { entries: found.into_iter().map(Into::into).collect(), next }))
+    let found = administration.audit_entries(None, before, count).await?;
+    let next = found.next(|entry| entry.id);
+    Ok(Json(AuditListDocument { entries: found.rows.into_iter().map(Into::into).collect(), next }))
 }

@@ -6,22 +6,22 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use callers::KeySettingsChange;
-use callers::administration::{Administration, KeyCreation};
+use callers::administration::{Administration, KeyCreation, LocalKey};
 use http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::parameters;
+use super::{LATE, changed, parameters};
 use crate::api_error::{ApiError, ErrorDocument};
 use crate::documents::{
-    EmptyBody, KeyDocument, KeyListDocument, KeyNameBody, KeySettingsBody, NewKeyBody, NewKeyDocument,
-    RotationBody,
+    EmptyBody, KeyDocument, KeyListDocument, KeyNameBody, KeySettingsBody, LocalRevocationBody,
+    LocalRevocationDocument, NewKeyBody, NewKeyDocument, RotationBody,
 };
 use crate::guard::AdminActor;
 use crate::json_body::JsonBody;
 use crate::path_value::PathValue;
 
-type KeyReply = Result<Json<KeyDocument>, ApiError>;
+type KeyReply = Result<(StatusCode, Json<KeyDocument>), ApiError>;
 type NewKeyReply = Result<(StatusCode, Json<NewKeyDocument>), ApiError>;
 
 /// Where a page of keys begins.
@@ -46,15 +46,15 @@ pub(crate) async fn list_keys(
     page: Result<Query<KeyPage>, QueryRejection>,
 ) -> Result<Json<KeyListDocument>, ApiError> {
     let found = administration.list_keys(&account, &parameters(page)?.after).await?;
-    let next = found.last().map(|key| key.id.clone());
-    Ok(Json(KeyListDocument { keys: found.into_iter().map(Into::into).collect(), next }))
+    let next = found.next(|key| key.id.clone());
+    Ok(Json(KeyListDocument { keys: found.rows.into_iter().map(Into::into).collect(), next }))
 }
 
 /// Create a key; the reply is the only one that contains it
 #[utoipa::path(
     post, path = "/admin/v1/accounts/{account}/keys", tag = "keys", request_body = NewKeyBody,
     params(("account" = String, Path, description = "Name of the account")),
-    responses((status = 201, body = NewKeyDocument), (status = "default", body = ErrorDocument))
+    responses((status = 201, body = NewKeyDocument), (status = 202, description = LATE, body = NewKeyDocument), (status = "default", body = ErrorDocument))
 )]
 pub(crate) async fn create_key(
     State(administration): State<Arc<Administration>>,
@@ -64,14 +64,14 @@ pub(crate) async fn create_key(
 ) -> NewKeyReply {
     let creation = KeyCreation { account, name, expires_at, settings };
     let new = administration.create_key(&actor, &creation).await?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    Ok(changed(StatusCode::CREATED, new))
 }
 
 /// Replace a key by a new one with the same settings; the old one stays valid for a while
 #[utoipa::path(
     post, path = "/admin/v1/keys/{id}/rotate", tag = "keys", request_body = RotationBody,
     params(("id" = String, Path, description = "Id of the key")),
-    responses((status = 201, body = NewKeyDocument), (status = "default", body = ErrorDocument))
+    responses((status = 201, body = NewKeyDocument), (status = 202, description = LATE, body = NewKeyDocument), (status = "default", body = ErrorDocument))
 )]
 pub(crate) async fn rotate_key(
     State(administration): State<Arc<Administration>>,
@@ -80,14 +80,14 @@ pub(crate) async fn rotate_key(
     JsonBody(RotationBody { overlap_seconds, secret }): JsonBody<RotationBody>,
 ) -> NewKeyReply {
     let new = administration.rotate_key(&actor, &id, overlap_seconds, secret.as_deref()).await?;
-    Ok((StatusCode::CREATED, Json(new.into())))
+    Ok(changed(StatusCode::CREATED, new))
 }
 
 /// Refuse a key from now on, for ever
 #[utoipa::path(
     post, path = "/admin/v1/keys/{id}/revoke", tag = "keys",
     params(("id" = String, Path, description = "Id of the key")),
-    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+    responses((status = 200, body = KeyDocument), (status = 202, description = LATE, body = KeyDocument), (status = "default", body = ErrorDocument))
 )]
 pub(crate) async fn revoke_key(
     State(administration): State<Arc<Administration>>,
@@ -95,14 +95,14 @@ pub(crate) async fn revoke_key(
     PathValue(id): PathValue,
     JsonBody(EmptyBody {}): JsonBody<EmptyBody>,
 ) -> KeyReply {
-    Ok(Json(administration.revoke_key(&actor, &id).await?.into()))
+    Ok(changed(StatusCode::OK, administration.revoke_key(&actor, &id).await?))
 }
 
 /// Change the name of a key
 #[utoipa::path(
     put, path = "/admin/v1/keys/{id}/name", tag = "keys", request_body = KeyNameBody,
     params(("id" = String, Path, description = "Id of the key")),
-    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+    responses((status = 200, body = KeyDocument), (status = 202, description = LATE, body = KeyDocument), (status = "default", body = ErrorDocument))
 )]
 pub(crate) async fn rename_key(
     State(administration): State<Arc<Administration>>,
@@ -110,14 +110,14 @@ pub(crate) async fn rename_key(
     PathValue(id): PathValue,
     JsonBody(body): JsonBody<KeyNameBody>,
 ) -> KeyReply {
-    Ok(Json(administration.rename_key(&actor, &id, &body.name).await?.into()))
+    Ok(changed(StatusCode::OK, administration.rename_key(&actor, &id, &body.name).await?))
 }
 
 /// Change allow-lists, the secret, public keys of tokens and limits of a key
 #[utoipa::path(
     patch, path = "/admin/v1/keys/{id}/settings", tag = "keys", request_body = KeySettingsBody,
     params(("id" = String, Path, description = "Id of the key")),
-    responses((status = 200, body = KeyDocument), (status = "default", body = ErrorDocument))
+    responses((status = 200, body = KeyDocument), (status = 202, description = LATE, body = KeyDocument), (status = "default", body = ErrorDocument))
 )]
 pub(crate) async fn set_key_settings(
     State(administration): State<Arc<Administration>>,
@@ -125,5 +125,31 @@ pub(crate) async fn set_key_settings(
     PathValue(id): PathValue,
     JsonBody(change): JsonBody<KeySettingsChange>,
 ) -> KeyReply {
-    Ok(Json(administration.set_key_settings(&actor, &id, &change).await?.into()))
+    Ok(changed(StatusCode::OK, administration.set_key_settings(&actor, &id, &change).await?))
+}
+
+/// Refuse a key on this gateway at once, also while the store cannot be reached
+///
+/// The key is named by its id, or by its account and its name. Other gateways accept it until the store has the revocation, which
+/// is sent as soon as the store can be reached.
+#[utoipa::path(
+    post, path = "/admin/v1/local-revocations", tag = "keys", request_body = LocalRevocationBody,
+    responses((status = 200, body = LocalRevocationDocument), (status = "default", body = ErrorDocument))
+)]
+pub(crate) async fn revoke_key_here(
+    State(administration): State<Arc<Administration>>,
+    Extension(AdminActor(actor)): Extension<AdminActor>,
+    JsonBody(body): JsonBody<LocalRevocationBody>,
+) -> Result<Json<LocalRevocationDocument>, ApiError> {
+    let key = match body {
+        LocalRevocationBody { id: Some(id), account: None, name: None } => LocalKey::Id(id),
+        LocalRevocationBody { id: None, account: Some(account), name: Some(name) } => {
+            LocalKey::Named { account, name }
+        }
+        _ => {
+            let message = "give the id of the key, or its account and its name";
+            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message).about("id"));
+        }
+    };
+    Ok(Json(LocalRevocationDocument { id: administration.revoke_key_here(&actor, &key)? }))
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use callers::administration::{Administration, AdministrationError};
-use callers::usage::{UsageDimension, UsageReportRequest, UsageStep};
+use callers::usage::{UsageDimension, UsageReportRequest, UsageStep, UsedKey};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -36,6 +36,12 @@ pub(crate) struct UsageParameters {
     by: Option<String>,
     /// Step of the time: `minute`, `hour` or `day`.
     step: Option<String>,
+    /// About how many rows; 100,000 by default and at most.
+    rows: Option<usize>,
+    /// `after_account` of `next` of the page before.
+    after_account: Option<String>,
+    /// `after_key` of `next` of the page before.
+    after_key: Option<String>,
 }
 
 /// What usage is summed up by, unless the request says otherwise.
@@ -50,10 +56,12 @@ pub(crate) async fn report_usage(
     State(administration): State<Arc<Administration>>,
     query: Result<Query<UsageParameters>, QueryRejection>,
 ) -> Result<Json<Value>, ApiError> {
-    let UsageParameters { account, key, network, since, until, by, step } = parameters(query)?;
+    let UsageParameters { account, key, network, since, until, by, step, rows, after_account, after_key } =
+        parameters(query)?;
     let by = dimensions(by.as_deref().unwrap_or(BY_DEFAULT))?;
     let step = step.as_deref().map(named_step).transpose()?;
-    let request = UsageReportRequest { account, key, network, since, until, by, step };
+    let after = UsedKey { account: after_account.unwrap_or_default(), key: after_key.unwrap_or_default() };
+    let request = UsageReportRequest { account, key, network, since, until, by, step, after, rows_max: rows };
     Ok(Json(administration.usage_report(&request).await?.json()))
 }
 

@@ -71,20 +71,39 @@ impl ConsoleSettings {
     }
 }
 
-/// Where the console listens; `None` without a console.
+/// Where the console listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConsoleAddress(pub Option<SocketAddr>);
+pub enum ConsoleAddress {
+    Off,
+    /// Nobody has named an address: the default, or a free port of loopback if another program, such as a second gateway,
+    /// listens there.
+    Default,
+    Named(SocketAddr),
+}
 
 const ADDRESS_DEFAULT: &str = "127.0.0.1:8547";
+const PORT_DEFAULT: u16 = 8547;
 
 impl ConsoleAddress {
     /// Reads `console` of `[listen]`.
     pub fn read(section: &mut Section<'_>) -> Self {
         let text = section.text("console", ADDRESS_DEFAULT);
+        if !section.keys().iter().any(|key| key == "console") {
+            return Self::Default;
+        }
         text.parse().unwrap_or_else(|error: InvalidConsoleAddress| {
             section.error("console", &error.to_string());
-            Self(None)
+            Self::Off
         })
+    }
+
+    /// The address that is tried first; `None` without a console.
+    pub fn preferred(self) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::Default => Some(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT))),
+            Self::Named(address) => Some(address),
+        }
     }
 }
 
@@ -98,8 +117,8 @@ impl FromStr for ConsoleAddress {
 
     fn from_str(text: &str) -> Result<Self, InvalidConsoleAddress> {
         match text {
-            "off" => Ok(Self(None)),
-            address => address.parse().map(|address| Self(Some(address))).map_err(|_| InvalidConsoleAddress),
+            "off" => Ok(Self::Off),
+            address => address.parse().map(Self::Named).map_err(|_| InvalidConsoleAddress),
         }
     }
 }
@@ -122,6 +141,15 @@ fn is_bare_url(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_address_is_the_documented_one() {
+        let default = ConsoleAddress::Default.preferred().unwrap();
+        assert_eq!(default.to_string(), ADDRESS_DEFAULT);
+        assert_eq!("off".parse(), Ok(ConsoleAddress::Off));
+        assert_eq!(ADDRESS_DEFAULT.parse(), Ok(ConsoleAddress::Named(default)));
+        assert_eq!("8547".parse::<ConsoleAddress>(), Err(InvalidConsoleAddress));
+    }
 
     #[test]
     fn an_address_has_no_path_and_no_user() {

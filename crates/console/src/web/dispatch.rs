@@ -21,7 +21,7 @@ use tower_service::Service as _;
 use super::form_fields::FormFields;
 use super::operator_session::OperatorSession;
 use super::own_path;
-use super::page_error::PageError;
+use super::page_error::{PageError, RETRY_S, Refusal};
 use super::reply;
 use super::routes::{ROUTES, RouteHandler, WebRoute};
 use super::site::ConsoleSite;
@@ -222,7 +222,7 @@ async fn check_form(site: &ConsoleSite, request: &WebRequest, is_change: bool) -
 
 fn count_change(site: &ConsoleSite, session: &ActiveSession, is_change: bool) -> Result<(), PageError> {
     match is_change && !site.changes.allow(session.email()) {
-        true => Err(PageError::Status(429)),
+        true => Err(PageError::TooManyRequests { wait_s: RETRY_S }),
         false => Ok(()),
     }
 }
@@ -299,14 +299,18 @@ async fn read_form(
 
 /// Browsers send `Origin` with every form, and newer ones `Sec-Fetch-Site`. Programs send neither.
 fn allows_origin(site: &ConsoleSite, headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
-    let host = text(header::HOST).unwrap_or_default();
-    let is_own = text(header::ORIGIN).is_none_or(|origin| match &site.configured_url {
-        Some(url) if url.ends_with(&format!("//{host}")) => origin.eq_ignore_ascii_case(url),
-        _ => site.hosts.allow_origin(origin, host),
-    });
-    let fetch_site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    is_own && fetch_site.is_none_or(|site| matches!(site, b"same-origin" | b"none"))
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_own = |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or_default();
+        match &site.configured_url {
+            Some(url) if url.ends_with(&format!("//{host}")) => origin.eq_ignore_ascii_case(url),
+            _ => site.hosts.allow_origin(origin, host),
+        }
+    };
+    let is_same_site = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+    // Of several values, a proxy in front may have checked any.
+    headers.get_all(header::ORIGIN).iter().all(is_own)
+        && headers.get_all("sec-fetch-site").iter().all(is_same_site)
 }
 
 fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageError) -> Response {
@@ -316,16 +320,25 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
             return redirected.unwrap_or_else(|_| reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "error\n"));
         }
         PageError::Status(status) => *status,
+        PageError::TooManyRequests { .. } => 429,
         PageError::InvalidValue(_) => 400,
         PageError::InvalidLink => 404,
         PageError::StoreUnavailable(reason) => {
             log(site, reason);
             503
         }
+        PageError::StoreTimedOut(reason) => {
+            log(site, reason);
+            504
+        }
         PageError::Broken(reason) => {
             log(site, reason);
             500
         }
+    };
+    let retry_after_s = match &error {
+        PageError::TooManyRequests { wait_s } => Some(*wait_s),
+        _ => None,
     };
     let title = if matches!(error, PageError::InvalidLink) { "Link" } else { "Error" };
     let frame = site.frame_with(String::new(), session, NavigationItem::None, title, None);
@@ -335,7 +348,7 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
         _ => ErrorPage::of_status(frame, status),
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let rendered = reply::page_with_status(status, &page);
+    let rendered = reply::refused_with(Refusal { status, retry_after_s }, &page);
     rendered.unwrap_or_else(|_| reply::plain(status, "the console cannot make this page\n"))
 }
 

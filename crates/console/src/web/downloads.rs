@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::page_error::PageError;
+use super::page_error::{PageError, RETRY_S};
 
 /// Downloads at once, of all users: 700 MB if each has the most rows that a report may have.
 const DOWNLOADS_MAX: usize = 16;
@@ -26,7 +26,7 @@ impl Downloads {
     pub(super) fn begin(&self, email: &str) -> Result<Download, PageError> {
         let mut users = self.0.lock();
         if users.contains(email) {
-            return Err(PageError::Status(429));
+            return Err(PageError::TooManyRequests { wait_s: RETRY_S });
         }
         if users.len() >= DOWNLOADS_MAX {
             return Err(PageError::Status(503));
@@ -50,7 +50,7 @@ mod tests {
     fn a_user_has_one_download_at_a_time() {
         let downloads = Downloads::default();
         let first = downloads.begin("ada").unwrap();
-        assert!(matches!(downloads.begin("ada"), Err(PageError::Status(429))));
+        assert!(matches!(downloads.begin("ada"), Err(PageError::TooManyRequests { .. })));
         assert!(downloads.begin("bob").is_ok());
         drop(first);
         assert!(downloads.begin("ada").is_ok());

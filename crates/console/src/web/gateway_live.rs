@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use callers::usage::Outcome;
 use gateway::{
-    GatewaySnapshot, GatewayState, NodeSnapshot, PartnerSnapshot, PoolNodeState, StorageKind,
-    StorageSnapshot, TrafficCounters,
+    GatewaySnapshot, GatewayState, NodeSnapshot, PartnerSnapshot, StorageKind, StorageSnapshot,
+    TrafficCounters,
 };
 use parking_lot::Mutex;
 use resources::{HistogramSum, unix_seconds};
@@ -174,7 +174,8 @@ fn status(snapshot: GatewaySnapshot, traffic: LiveTraffic, errors: Vec<LiveError
     let instances = snapshot.instances;
     LiveStatus {
         now,
-        not_ready_because: snapshot.not_ready_because.map(str::to_owned),
+        not_ready_because: snapshot.not_ready_because,
+        tasks_down: snapshot.tasks_down.iter().map(|task| (task.name.clone(), task.reason())).collect(),
         traffic,
         errors,
         chain: LiveChain {
@@ -206,18 +207,7 @@ fn live_node(node: NodeSnapshot, head: Option<u64>) -> LiveNode {
         lag: head.zip(node.head).map(|(ours, theirs)| ours.saturating_sub(theirs)),
         latency_ms: node.latency.map(|latency| latency.as_secs_f64() * 1_000.0),
         faults: node.faults,
-        reason: node.not_used_because.or_else(|| usual_reason(node.state).map(str::to_owned)),
-    }
-}
-
-/// Why a node in this state is asked less, if nothing more precise is known.
-fn usual_reason(state: PoolNodeState) -> Option<&'static str> {
-    match state {
-        PoolNodeState::Up | PoolNodeState::Excluded => None,
-        PoolNodeState::InDoubt => Some("some of its last calls failed, so others are asked first"),
-        PoolNodeState::RateLimited => Some("it reported too many requests, so other nodes are asked first"),
-        PoolNodeState::Down => Some("it did not answer several times in a row"),
-        PoolNodeState::Silent => Some("it does not answer when its head is asked for"),
+        reason: node.not_used_because,
     }
 }
 

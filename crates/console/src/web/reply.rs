@@ -11,7 +11,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
 use super::downloads::Download;
-use super::page_error::PageError;
+use super::page_error::{PageError, Refusal};
 use super::site::ConsoleSite;
 
 /// A page.
@@ -19,9 +19,18 @@ pub(super) fn page(page: &impl Template) -> Result<Response, PageError> {
     page_with_status(StatusCode::OK, page)
 }
 
-/// A page whose form was not accepted.
+/// A page whose form has to be corrected.
 pub(super) fn refused_form(page: &impl Template) -> Result<Response, PageError> {
-    page_with_status(StatusCode::UNPROCESSABLE_ENTITY, page)
+    refused_with(Refusal::INVALID, page)
+}
+
+/// A page about a request that was refused.
+pub(super) fn refused_with(refusal: Refusal, page: &impl Template) -> Result<Response, PageError> {
+    let mut response = page_with_status(refusal.status, page)?;
+    if let Some(seconds) = refusal.retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    Ok(response)
 }
 
 pub(super) fn page_with_status(status: StatusCode, page: &impl Template) -> Result<Response, PageError> {

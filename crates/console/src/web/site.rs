@@ -8,7 +8,7 @@ use callers::administration::Administration;
 use callers::people::People;
 use gateway::AllowedHosts;
 use http::{HeaderMap, HeaderValue};
-use resources::RepeatedWarning;
+use resources::{RepeatedWarning, Supervisor};
 use tokio::sync::{Semaphore, watch};
 
 use super::change_rates::ChangeRates;
@@ -71,6 +71,7 @@ pub struct ConsoleSite {
     pub(super) is_https: bool,
     pub(super) changes: ChangeRates,
     pub(super) failures: RepeatedWarning,
+    pub(super) supervisor: Supervisor,
 }
 
 impl fmt::Debug for ConsoleSite {
@@ -88,11 +89,12 @@ impl ConsoleSite {
         facts: SiteFacts,
         live: Arc<dyn LiveSource>,
         client_address: ClientAddress,
+        supervisor: Supervisor,
     ) -> Self {
         let administration = Arc::new(administration);
         let names: Vec<String> = settings.host_name().into_iter().collect();
         Self {
-            people: People::new(Arc::clone(&administration), settings.sign_up_rule()),
+            people: People::new(Arc::clone(&administration), settings.sign_up_rule(), supervisor.clone()),
             administration,
             policy: content_policy(&facts.base_url),
             facts,
@@ -110,6 +112,7 @@ impl ConsoleSite {
             is_https: settings.is_https(),
             changes: ChangeRates::default(),
             failures: RepeatedWarning::default(),
+            supervisor,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callers::administration::AccountSummary;
 use callers::usage::{Outcome, UsageDimension, UsageReport, UsageReportRequest, UsageStep};
-use resources::{BUCKETS, HistogramSum, unix_seconds};
+use resources::{BUCKETS, HistogramSum, unix_seconds, unix_time};
 
 use super::page_error::PageError;
 use super::site::ConsoleSite;
@@ -100,13 +100,22 @@ pub(super) fn series(report: &UsageReport) -> UsageSeries {
     }
 }
 
-/// The step with which a chart of a range has at most 200 points.
-pub(super) fn step_of(range: UsageRange) -> UsageStep {
+/// The step of the charts of a range, and how many of them it has. The last step is the running one.
+fn steps_of(range: UsageRange) -> (UsageStep, u64) {
     match range {
-        UsageRange::Minutes15 | UsageRange::Hour => UsageStep::Minute,
-        UsageRange::Day | UsageRange::Week => UsageStep::Hour,
-        UsageRange::Month => UsageStep::Day,
+        UsageRange::Minutes15 => (UsageStep::Minute, 15),
+        UsageRange::Hour => (UsageStep::Minute, 60),
+        UsageRange::Day => (UsageStep::Hour, 24),
+        UsageRange::Week => (UsageStep::Hour, 7 * 24),
+        UsageRange::Month => (UsageStep::Day, 30),
     }
+}
+
+/// The first second of a range, and the second after its last.
+fn span_of(range: UsageRange, now: u64) -> (u64, u64) {
+    let (step, count) = steps_of(range);
+    let until = step.start(now) + step.seconds();
+    (until.saturating_sub(count * step.seconds()), until)
 }
 
 impl ConsoleSite {
@@ -119,14 +128,16 @@ impl ConsoleSite {
         dimensions: &[UsageDimension],
     ) -> Result<UsageReport, PageError> {
         let has_time = dimensions.contains(&UsageDimension::Time);
+        let (since, until) = span_of(range, unix_time().as_secs());
         let request = UsageReportRequest {
             account: Some(account.name.clone()),
             key: key.map(str::to_owned),
             network: Some(self.facts.network.clone()),
-            since: Some(range.name().to_owned()),
-            until: None,
+            since: Some(since.to_string()),
+            until: Some(until.to_string()),
             by: by(dimensions),
-            step: has_time.then(|| step_of(range)),
+            step: has_time.then(|| steps_of(range).0),
+            ..UsageReportRequest::default()
         };
         Ok(self.administration.usage_report(&request).await?)
     }
@@ -151,6 +162,27 @@ impl ConsoleSite {
             per_second: plan.and_then(|plan| plan.credits_per_second),
             plan: account.plan.clone(),
             resets_at: (unix_seconds() / DAY_S + 1) * DAY_S,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "1 h" began with the hour before: it showed 60 to 119 minutes.
+    #[test]
+    fn a_range_has_as_many_steps_as_its_name_says() {
+        // 2026-11-17T13:45:30Z
+        const NOW: u64 = 1_794_923_130;
+        for (range, since_s, until_s) in [
+            (UsageRange::Minutes15, 14 * 60 + 30, 30),
+            (UsageRange::Hour, 59 * 60 + 30, 30),
+            (UsageRange::Day, 23 * 3_600 + 45 * 60 + 30, 14 * 60 + 30),
+            (UsageRange::Week, (7 * 24 - 1) * 3_600 + 45 * 60 + 30, 14 * 60 + 30),
+            (UsageRange::Month, 29 * 86_400 + 13 * 3_600 + 45 * 60 + 30, 10 * 3_600 + 14 * 60 + 30),
+        ] {
+            assert_eq!(span_of(range, NOW), (NOW - since_s, NOW + until_s), "{range:?}");
         }
     }
 }

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::page_error::PageError;
+use super::page_error::{PageError, RETRY_S};
 
-/// Requests of one user that are answered at once, of the six for which the store has connections.
+/// Requests of one user that are answered at once, of the four for which the store has connections.
 const RUNNING_MAX: usize = 2;
 
 /// Requests of one user that wait: more than the windows that a browser opens again when it starts.
@@ -57,7 +57,7 @@ impl UserPermits {
         }
         match timeout(WAIT_MAX, running.acquire_owned()).await {
             Ok(Ok(running)) => Ok(UserPermit { has_waited: true, _place: place, _running: running }),
-            Ok(Err(_)) | Err(_) => Err(PageError::Status(429)),
+            Ok(Err(_)) | Err(_) => Err(PageError::TooManyRequests { wait_s: RETRY_S }),
         }
     }
 
@@ -67,7 +67,7 @@ impl UserPermits {
             .entry(email.to_owned())
             .or_insert_with(|| PermitQueue { requests: 0, running: Arc::new(Semaphore::new(RUNNING_MAX)) });
         if queue.requests >= RUNNING_MAX + WAITING_MAX {
-            return Err(PageError::Status(429));
+            return Err(PageError::TooManyRequests { wait_s: RETRY_S });
         }
         queue.requests += 1;
         let place = PermitPlace { users: self.clone(), email: email.to_owned() };

@@ -41,6 +41,14 @@ impl WebRequest {
     }
 }
 
+impl WebRequest {
+    /// The field `after` of the query: where a page of a list begins.
+    pub(super) fn position<P>(&self, read: impl FnOnce(&str) -> Option<P>) -> Result<Option<P>, PageError> {
+        let after = self.query.filled("after");
+        after.map(|text| read(text).ok_or(PageError::Status(400))).transpose()
+    }
+}
+
 impl ConsoleSite {
     /// What every page needs besides its own data.
     pub(super) async fn frame(

@@ -38,8 +38,11 @@ fn a_form_of_another_origin_is_refused() {
     let mut victim = console.developer("acme");
     let csrf = victim.csrf("/settings");
     let own = format!("origin: http://{}", console.address);
+    let own_and_foreign = format!("{own}\r\norigin: http://evil.example");
     for (header, status) in [
         (own.as_str(), 200),
+        (own_and_foreign.as_str(), 403),
+        ("sec-fetch-site: same-origin\r\nsec-fetch-site: cross-site", 403),
         ("origin: http://evil.example", 403),
         ("origin: https://127.0.0.1", 403),
         ("origin: null", 403),
@@ -54,6 +57,20 @@ fn a_form_of_another_origin_is_refused() {
     victim.headers = Vec::new();
     let json = "POST /keys HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     assert_eq!(testkit::http::TestConnection::connect(console.address).send(json).reply().status, 400);
+}
+
+/// The oldest of 129 connections was closed without a reply, and so were all later ones.
+#[test]
+fn more_connections_than_places_are_answered() {
+    let console = ConsoleUnderTest::start();
+    let request = "GET /sign-in HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let begin = |_| {
+        let mut connection = testkit::http::TestConnection::connect(console.address);
+        connection.send(request);
+        connection
+    };
+    let mut burst: Vec<_> = (0..300).map(begin).collect();
+    assert!(burst.iter_mut().all(|connection| connection.reply().status == 200));
 }
 
 /// Whoever had copied the cookie stayed signed in after the browser had begun another session.
@@ -207,6 +224,9 @@ fn guesses_of_passwords_are_slowed_down() {
     let mut guess = |email: &str, password: &str| {
         let body = format!("csrf={csrf}&email={email}%40example.com&password={password}");
         let reply = guesser.send("POST", "/sign-in", &body);
+        // A page about guesses that came too fast had the status of a form that has to be corrected.
+        let wait = reply.header("retry-after").map(|seconds| seconds.parse::<u64>().unwrap());
+        assert_eq!(wait.is_some_and(|seconds| seconds > 0), reply.status == 429);
         (
             reply.status,
             reply.text().contains("Too many attempts"),
@@ -218,7 +238,7 @@ fn guesses_of_passwords_are_slowed_down() {
     assert_eq!(unknown, known);
     let slowed = (0..20).any(|_| guess("acme", "wrong").1);
     assert!(slowed);
-    assert_eq!(guess("acme", PASSWORD), (422, true, false), "the right password waits, too");
+    assert_eq!(guess("acme", PASSWORD), (429, true, false), "the right password waits, too");
     // Another person is not affected.
     console.developer("other");
     let mut other = console.browser();

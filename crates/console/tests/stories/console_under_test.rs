@@ -8,6 +8,7 @@ use callers::people::{LinkForm, NewSession, People, SignUp, Visitor};
 use console::{
     ConsoleServer, ConsoleSettings, ConsoleSite, LiveSource, LiveStatus, MethodForm, SignUpMode, SiteFacts,
 };
+use resources::Supervisor;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use store::{Store, StoreLocation};
@@ -25,6 +26,7 @@ pub(crate) struct ConsoleUnderTest {
     pub(crate) administration: Arc<Administration>,
     runtime: tokio::runtime::Runtime,
     folder: TempDir,
+    pub(crate) supervisor: Supervisor,
 }
 
 #[derive(Debug)]
@@ -35,6 +37,7 @@ impl LiveSource for NothingHappens {
         LiveStatus {
             now: 1,
             not_ready_because: None,
+            tasks_down: Vec::new(),
             traffic: Default::default(),
             errors: Vec::new(),
             chain: Default::default(),
@@ -83,17 +86,24 @@ impl ConsoleUnderTest {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let clients = Box::new(|peer: SocketAddr, _: &http::HeaderMap| peer.ip());
+        let supervisor = Supervisor::default();
+        let live = Arc::new(NothingHappens);
         let site =
-            ConsoleSite::new(settings, address, administration(), facts, Arc::new(NothingHappens), clients);
+            ConsoleSite::new(settings, address, administration(), facts, live, clients, supervisor.clone());
         let server = ConsoleServer::start(listener, site).unwrap();
         let administration = Arc::new(administration());
         Self {
             server: Some(server),
             address,
-            people: People::new(Arc::clone(&administration), SignUp::Open { plan: "developer".to_owned() }),
+            people: People::new(
+                Arc::clone(&administration),
+                SignUp::Open { plan: "developer".to_owned() },
+                Supervisor::default(),
+            ),
             administration,
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
             folder,
+            supervisor,
         }
     }
 
@@ -132,7 +142,14 @@ impl ConsoleUnderTest {
     pub(crate) fn key(&self, account: &str, name: &str) -> String {
         let creation =
             KeyCreation { account: account.to_owned(), name: name.to_owned(), ..KeyCreation::default() };
-        self.run(self.administration.create_key("test", &creation)).unwrap().summary.id
+        self.run(self.administration.create_key("test", &creation)).unwrap().made.summary.id
+    }
+
+    /// Lets the store sum up the rows of usage that were inserted without their sums, as it does with those of an earlier version.
+    pub(crate) fn sum_up_usage(&self) {
+        self.execute("INSERT INTO usage_fills (step, account, starts_at) VALUES ('minute', '', 0), ('hour', '', 0), ('day', '', 0)");
+        let store = Store::new(StoreLocation::in_data_dir(self.folder.path()));
+        self.run(async { while store.fill_usage_sums().await.unwrap() {} });
     }
 
     /// Executes statements on the store, as an operator with a tool for SQLite could.

@@ -1,5 +1,9 @@
 //! What developers and operators do with the console.
 
+use std::time::{Duration, Instant};
+
+use resources::{TaskReport, WhenDown};
+
 use crate::console_under_test::{ConsoleUnderTest, PASSWORD};
 
 #[test]
@@ -40,7 +44,7 @@ fn a_developer_signs_up_and_manages_a_key() {
     assert!(csv.header("content-type").unwrap().starts_with("text/csv"));
     assert_eq!(developer.get("/usage?range=forever").status, 400);
     assert_eq!(developer.get("/usage?key=k_ffffffffffff").status, 404);
-    let audited = console.run(console.administration.audit_entries(None, 50)).unwrap();
+    let audited = console.run(console.administration.audit_entries(None, None, 50)).unwrap().rows;
     for action in ["key.create", "key.rename", "key.settings", "key.rotate", "key.revoke"] {
         let entry = audited.iter().find(|entry| entry.action == action).unwrap();
         assert_eq!(entry.actor, "user:ada@example.com");
@@ -158,11 +162,145 @@ fn the_usage_of_every_own_key_is_shown() {
          INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, status, settings, revision)
          SELECT 'k_' || n, 1, 'key ' || n, '000000', randomblob(32), unixepoch() + 3600, 'active', '{}', 1 FROM numbers",
     );
-    assert!(!developer.get("/usage").text().contains("the oldest key"));
+    assert!(!developer.get("/usage").text().contains("the oldest key"), "the list has the newest keys");
     let page = developer.get(&format!("/usage?key={own}"));
     assert!(page.status == 200 && page.text().contains("the oldest key"), "{}", page.status);
     assert_eq!(developer.get(&format!("/usage.csv?key={own}")).status, 200);
     assert_eq!(developer.get(&format!("/usage?key={foreign}")).status, 404);
+}
+
+/// The list of keys ended at 500, so that a leaked older key could not be found, and nobody could revoke it.
+#[test]
+fn a_leaked_key_is_found_among_many_by_its_first_characters_and_revoked() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.developer("acme");
+    let leaked = console.key("acme", "the leaked key");
+    let prefix = console.run(console.administration.key_of("acme", &leaked)).unwrap().prefix;
+    console.execute(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
+         INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, status, settings, revision)
+         SELECT 'k_n' || n, 1, 'key ' || n, 'zzzzzz', randomblob(32), unixepoch() + 3600, 'active', '{}', 1 FROM numbers",
+    );
+    let list = developer.get("/keys");
+    assert!(list.text().contains("100,001 in all") && !list.text().contains(&leaked));
+    assert!(list.text().contains("rel=\"next\""));
+    let mut operator = console.operator();
+    for (browser, lists) in
+        [(&mut developer, ["/keys", "/keys"]), (&mut operator, ["/accounts", "/accounts/acme/keys"])]
+    {
+        for list in lists {
+            for search in [prefix.as_str(), &prefix.to_uppercase(), &leaked, "THE+LEAKED"] {
+                let found = browser.get(&format!("{list}?q={search}"));
+                let is_found = found.text().contains(&leaked);
+                assert_eq!(is_found, list != "/accounts" || !search.contains('+'), "{list} {search}");
+            }
+        }
+    }
+    let page = format!("/accounts/acme/keys/{leaked}");
+    let revoked = operator.post_from(&page, &format!("{page}/revoke"), "confirm=revoke");
+    assert_eq!(revoked.header("location"), Some("/accounts/acme/keys?done=key-revoked"));
+    assert!(developer.get(&format!("/keys/{leaked}")).text().contains("Revoked"));
+    let changes = operator.get(&format!("/audit?q={leaked}"));
+    assert!(changes.text().contains("key.revoke") && changes.text().contains("2 entries"));
+}
+
+/// Every key is on one page of the list, and each page leads to the next.
+#[test]
+fn the_pages_of_a_list_have_all_keys() {
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    console.developer("acme");
+    console.run(console.administration.set_plan("test", "acme", "custom")).unwrap();
+    let mut ids: Vec<_> = (0..120).map(|number| console.key("acme", &format!("key {number}"))).collect();
+    for list in ["/accounts/acme/keys", "/accounts/acme/keys?q=KEY"] {
+        let (mut found, mut path) = (Vec::new(), list.to_owned());
+        loop {
+            let page = operator.get(&path);
+            let links = page.text().split("/accounts/acme/keys/").skip(1).map(|rest| rest[..14].to_owned());
+            found.extend(links.filter(|id| id.starts_with("k_")));
+            let Some((before, _)) = page.text().split_once("\" rel=\"next\"") else { break };
+            path = before.rsplit("href=\"").next().unwrap().replace("&amp;", "&").replace("&#38;", "&");
+        }
+        found.sort();
+        ids.sort();
+        assert_eq!(found, ids, "{list}");
+    }
+    assert_eq!(operator.get("/accounts/acme/keys?after=x").status, 400);
+}
+
+/// An operator saw the keys of an account, and could do nothing about them.
+#[test]
+fn an_operator_limits_a_key_and_sees_its_usage() {
+    let console = ConsoleUnderTest::start();
+    let (mut operator, _ada) = (console.operator(), console.developer("acme"));
+    let key = console.key("acme", "laptop");
+    let page = format!("/accounts/acme/keys/{key}");
+    assert!(operator.get("/accounts/acme").text().contains(&page));
+    let limited =
+        operator.post_from(&page, &format!("{page}/settings"), "credits_per_day=7&methods=eth_call");
+    assert_eq!(limited.header("location"), Some(format!("{page}?done=settings-saved").as_str()));
+    let stored = console.run(console.administration.key_of("acme", &key)).unwrap();
+    assert_eq!(stored.settings.credits_per_day, Some(7));
+    let shown = operator.get(&page);
+    let usage = format!("/accounts/acme/usage?range=24h&amp;key={key}");
+    assert!(shown.text().contains(&usage), "{}", shown.text());
+    assert_eq!(operator.get(&format!("/accounts/acme/usage?key={key}")).status, 200);
+    assert_eq!(operator.get(&format!("/accounts/root%40example.com/keys/{key}")).status, 404);
+    assert_eq!(operator.get("/accounts/nobody/usage").status, 404);
+    let entry =
+        console.run(console.administration.audit_entries(Some(&key), None, 1)).unwrap().rows.remove(0);
+    assert_eq!((entry.actor.as_str(), entry.action.as_str()), ("user:root@example.com", "key.settings"));
+}
+
+/// The page of a key had no forms while its account was suspended, so that a leaked key came back to life with the account.
+#[test]
+fn a_key_of_a_suspended_account_can_be_revoked() {
+    let console = ConsoleUnderTest::start();
+    let (mut operator, mut ada) = (console.operator(), console.developer("acme"));
+    let key = console.key("acme", "laptop");
+    console.run(console.administration.suspend_account("test", "acme")).unwrap();
+    let page = format!("/accounts/acme/keys/{key}");
+    let shown = operator.get(&page);
+    assert!(shown.text().contains("The account is suspended") && shown.text().contains("/revoke\""));
+    assert!(ada.get(&format!("/keys/{key}")).text().contains("ask the operator"));
+    let revoked = operator.post_from(&page, &format!("{page}/revoke"), "confirm=revoke");
+    assert_eq!(revoked.status, 303);
+    let shown = operator.get(&page);
+    assert!(!shown.text().contains("/revoke\""));
+    assert!(shown.text().contains("<a href=\"/accounts/acme/keys\">Create a new key</a>"));
+}
+
+/// A search for first characters lists 20 keys at most. It said that those were all.
+#[test]
+fn a_search_says_that_more_keys_begin_with_the_same_characters() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.developer("acme");
+    console.execute(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 21)
+         INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, status, settings, revision)
+         SELECT 'k_' || n, 1, 'key ' || n, printf('ab%04d', n), randomblob(32), 0, 'active', '{}', 1 FROM numbers",
+    );
+    let found = developer.get("/keys?q=ab");
+    assert!(found.text().contains("More than 20 keys found"), "{}", found.text());
+    assert!(found.text().contains("Search for more characters"));
+    let found = developer.get("/keys?q=ab000");
+    assert!(found.text().contains("9 keys found") && !found.text().contains("More"), "{}", found.text());
+}
+
+/// An hour without errors was "No data", as if nothing had been measured.
+#[test]
+fn a_chart_without_errors_says_so() {
+    let console = ConsoleUnderTest::start();
+    let mut developer = console.developer("acme");
+    console.execute(
+        "INSERT INTO usage_minutes SELECT 'acme', unixepoch() / 60 * 60, 'demo', 'k_1', 'eth_call', 'ok',
+             1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
+    );
+    console.sum_up_usage();
+    let page = developer.get("/usage?range=1h");
+    assert!(page.text().contains("No errors in this period"), "{}", page.text());
+    assert!(!page.text().contains("No data"));
+    assert!(page.text().contains("data-steps=\"60\""), "1 h has 60 minutes");
 }
 
 /// The list asked for the usage of all accounts, which was refused once they had 100,000 rows in a day.
@@ -179,6 +317,7 @@ fn the_accounts_are_listed_however_many_callers_there_are() {
          INSERT INTO usage_days SELECT account, unixepoch() / 86400 * 86400 + 86400 * day, 'demo', 'k_1', 'eth_call', 'ok',
              calls, calls, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM used",
     );
+    console.sum_up_usage();
     let page = operator.get("/accounts");
     assert_eq!(page.status, 200);
     assert!(page.text().contains("76,543"), "{}", page.text());
@@ -215,6 +354,35 @@ fn the_live_view_streams_and_ends_with_the_console() {
     let stopped = std::thread::spawn(move || drop(console));
     assert!(lines.count() < 1_000, "the stream ends");
     stopped.join().unwrap();
+}
+
+/// The thread of the console ended with the first panic of what accepts its connections, or of what reads the live view.
+#[test]
+fn the_console_goes_on_after_panics() {
+    const TASKS: [&str; 2] = ["listener of the console", "live view of the console"];
+    let console = ConsoleUnderTest::start();
+    let mut operator = console.operator();
+    let mut lines = operator.lines_of("/live/events");
+    let wait_until = |is_true: &dyn Fn(&TaskReport) -> bool| {
+        let late = Instant::now() + Duration::from_secs(60);
+        let tasks = || console.supervisor.report().into_iter().filter(|task| TASKS.contains(&&*task.name));
+        while !tasks().all(|task| is_true(&task)) {
+            assert!(Instant::now() < late, "{:?}", console.supervisor.report());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    for task in TASKS {
+        console.supervisor.inject_panics(task, 1);
+    }
+    wait_until(&|task| task.panics == 1);
+    assert_eq!(operator.get("/live").status, 200);
+    for _ in 0..3 {
+        assert!(lines.any(|line| line == "event: status"), "the stream of before goes on");
+    }
+    for task in TASKS {
+        console.supervisor.inject_panics(task, u32::MAX);
+    }
+    wait_until(&|task| task.is_down && task.when_down == WhenDown::Degraded);
 }
 
 #[test]

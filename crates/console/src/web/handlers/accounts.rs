@@ -3,22 +3,31 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use callers::administration::AccountSummary;
+use callers::administration::{AccountSummary, FoundKey, NamePosition};
 use callers::people::{Invitation, InvitationTarget, NewLink, UserSummary, check_email};
 
+use super::key_rows::key_state;
 use crate::pages::accounts::{
-    AccountDetailsPage, AccountListPage, AccountListRow, NewAccountForm, ShownLink, UserRow,
+    AccountDetailsPage, AccountListPage, AccountListRow, AccountUsersPage, FoundKeyRow, FoundRows,
+    FoundUserRow, NewAccountForm, ShownLink, UserRow, account_path,
 };
-use crate::pages::usage::percent_encoded;
+use crate::pages::list_pages::ListLinks;
 use crate::pages::{FieldError, FormErrors, NavigationItem};
+use crate::web::list_position::{name_position, name_text, page_href};
 use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::{PageError, form_errors, people_form_errors};
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply, usage_sums};
 
-/// Accounts on one page. Each takes two database queries of its own.
-const ACCOUNTS_SHOWN: usize = 50;
+/// Accounts on one page. Each takes three database queries of its own.
+const ACCOUNTS_SHOWN: u32 = 50;
+
+/// Users on one page of the list.
+const USERS_SHOWN: u32 = 50;
+
+/// Keys and users on the page of an account, which has links to the lists.
+const ROWS_SHOWN: u32 = 10;
 
 pub(in crate::web) async fn list(
     site: Arc<ConsoleSite>,
@@ -34,21 +43,18 @@ async fn list_page(
     operator: &OperatorSession,
     errors: FormErrors,
 ) -> Result<AccountListPage, PageError> {
-    let after = match request.query.filled("after") {
-        None => 0,
-        Some(id) => id.parse::<i64>().map_err(|_| PageError::Status(400))?,
-    };
-    let mut accounts = site.administration.list_accounts(after).await?;
-    let has_more = accounts.len() > ACCOUNTS_SHOWN;
-    accounts.truncate(ACCOUNTS_SHOWN);
-    let next = accounts.last().filter(|_| has_more).map(|account| format!("/accounts?after={}", account.id));
+    let search = request.query.filled("q").unwrap_or_default();
+    let after = request.position(name_position)?;
+    let accounts = site.administration.accounts_by_name(search, after.as_ref(), ACCOUNTS_SHOWN).await?;
+    let next = accounts.next(|account| name_text(&NamePosition::new(&account.name, account.id)));
+    let is_search = !search.is_empty() && after.is_none();
     let mut rows = Vec::new();
-    for account in accounts {
-        let (keys, users) = site.administration.count_keys_and_users(&account).await?;
+    for account in accounts.rows {
+        let counts = site.administration.account_counts(&account).await?;
         let today = usage_sums::total(&site.usage_today(&account.name, &[]).await?);
         rows.push(AccountListRow {
-            keys,
-            users,
+            keys: counts.valid_keys,
+            users: counts.users,
             is_suspended: account.status == "suspended",
             name: account.name,
             plan: account.plan,
@@ -62,7 +68,14 @@ async fn list_page(
     Ok(AccountListPage {
         frame: site.frame(request, Some(session), NavigationItem::Accounts, "Accounts").await?,
         accounts: rows,
-        next_href: next,
+        search: search.to_owned(),
+        count: site.administration.count_accounts(search).await?,
+        pages: ListLinks {
+            first: after.map(|_| page_href("/accounts", search, None)),
+            next: next.map(|after| page_href("/accounts", search, Some(&after))),
+        },
+        keys: if is_search { found_keys(site, search).await? } else { FoundRows::default() },
+        users: if is_search { found_users(site, search).await? } else { FoundRows::default() },
         plans: plan_names(site),
         form: NewAccountForm {
             name: typed("name"),
@@ -71,6 +84,24 @@ async fn list_page(
         },
         errors,
     })
+}
+
+async fn found_keys(site: &ConsoleSite, search: &str) -> Result<FoundRows<FoundKeyRow>, PageError> {
+    let found = site.administration.keys_by_prefix(search).await?;
+    let row = |FoundKey { account, key }: FoundKey| FoundKeyRow {
+        state: key_state(&key, &account),
+        account: account.name,
+        id: key.id,
+        name: key.name,
+        prefix: key.prefix,
+    };
+    Ok(FoundRows { rows: found.rows.into_iter().map(row).collect(), has_more: found.has_more })
+}
+
+async fn found_users(site: &ConsoleSite, search: &str) -> Result<FoundRows<FoundUserRow>, PageError> {
+    let found = site.people.users_by_email(search).await?;
+    let row = |(user, account): (UserSummary, _)| FoundUserRow { email: user.email, account };
+    Ok(FoundRows { rows: found.rows.into_iter().map(row).collect(), has_more: found.has_more })
 }
 
 fn plan_names(site: &ConsoleSite) -> Vec<String> {
@@ -93,7 +124,7 @@ pub(in crate::web) async fn create(
         return reply::refused_form(&list_page(&site, &request, &operator, errors).await?);
     }
     let account = match site.administration.create_account(&actor, name, plan).await {
-        Ok(account) => account,
+        Ok(created) => created.made,
         Err(error) => {
             let page = list_page(&site, &request, &operator, form_errors(error)?).await?;
             return reply::refused_form(&page);
@@ -103,10 +134,6 @@ pub(in crate::web) async fn create(
         None => reply::redirect(&notices::path_with(&account_path(&account.name), "account-created")),
         Some(email) => invite_to(&site, &request, &operator, account, Some(email)).await,
     }
-}
-
-fn account_path(name: &str) -> String {
-    format!("/accounts/{}", percent_encoded(name))
 }
 
 pub(in crate::web) async fn details(
@@ -130,26 +157,56 @@ async fn details_page(
     link: Option<ShownLink>,
     errors: FormErrors,
 ) -> Result<AccountDetailsPage, PageError> {
-    let today = site.account_today(&account).await?;
-    let users = site.people.users_of(account.id).await?;
+    let today = site.usage_today(&account.name, &[]).await?;
+    let counts = site.administration.account_counts(&account).await?;
+    let keys = site.first_keys(&account, ROWS_SHOWN).await?;
+    let users = site.people.users_of(account.id, "", None, ROWS_SHOWN).await?.rows;
     let session = operator.session();
     Ok(AccountDetailsPage {
         frame: site.frame(request, Some(session), NavigationItem::Accounts, &account.name).await?,
         is_suspended: account.status == "suspended",
-        name: account.name,
         created_at: account.created_at,
-        credits: today.credits,
+        credits: site.credits_today(&account, usage_sums::total(&today).credits),
         plans: plan_names(site),
-        keys: today.keys,
+        keys: site.key_rows(&account, keys).await?,
+        valid_keys: counts.valid_keys,
+        all_keys: counts.keys,
         users: users.into_iter().map(|user| user_row(user, session.email())).collect(),
+        all_users: counts.users,
+        name: account.name,
         invite_email: if link.is_some() { String::new() } else { request.form.get("email").to_owned() },
         link,
         errors,
     })
 }
 
+/// The people of an account, page by page.
+pub(in crate::web) async fn users(
+    site: Arc<ConsoleSite>,
+    request: WebRequest,
+    operator: OperatorSession,
+) -> Result<Response, PageError> {
+    let account = account_in_path(&site, &request).await?;
+    let search = request.query.filled("q").unwrap_or_default();
+    let after = request.position(name_position)?;
+    let users = site.people.users_of(account.id, search, after.as_ref(), USERS_SHOWN).await?;
+    let next = users.next(|user| name_text(&NamePosition::new(&user.email, user.id)));
+    let (path, session) = (format!("{}/users", account_path(&account.name)), operator.session());
+    reply::page(&AccountUsersPage {
+        frame: site.frame(&request, Some(session), NavigationItem::Accounts, "Users").await?,
+        name: account.name,
+        users: users.rows.into_iter().map(|user| user_row(user, session.email())).collect(),
+        search: search.to_owned(),
+        count: site.people.count_users(account.id, search).await?,
+        pages: ListLinks {
+            first: after.map(|_| page_href(&path, search, None)),
+            next: next.map(|after| page_href(&path, search, Some(&after))),
+        },
+    })
+}
+
 fn user_row(user: UserSummary, own_email: &str) -> UserRow {
-    let UserSummary { email, is_operator, is_blocked, created_at, last_seen_at } = user;
+    let UserSummary { id: _, email, is_operator, is_blocked, created_at, last_seen_at } = user;
     let is_self = email == own_email;
     UserRow { email, is_operator, is_blocked, is_self, created_at, last_seen_at }
 }
@@ -162,7 +219,10 @@ pub(in crate::web) async fn change_plan(
     let account = account_in_path(&site, &request).await?;
     let (actor, plan) = (operator.session().actor(), request.form.get("plan"));
     match site.administration.set_plan(&actor, &account.name, plan).await {
-        Ok(_) => reply::redirect(&notices::path_with(&account_path(&account.name), "plan-changed")),
+        Ok(changed) => {
+            let path = account_path(&account.name);
+            reply::redirect(&notices::path_after(&path, "plan-changed", &changed.effect))
+        }
         Err(error) => {
             let errors = form_errors(error)?;
             reply::refused_form(&details_page(&site, &request, &operator, account, None, errors).await?)
@@ -182,8 +242,12 @@ pub(in crate::web) async fn suspend(
         let errors = FormErrors { general: None, fields: vec![error] };
         return reply::refused_form(&details_page(&site, &request, &operator, account, None, errors).await?);
     }
-    site.administration.suspend_account(&operator.session().actor(), &account.name).await?;
-    reply::redirect(&notices::path_with(&account_path(&account.name), "account-suspended"))
+    let suspended = site.administration.suspend_account(&operator.session().actor(), &account.name).await?;
+    reply::redirect(&notices::path_after(
+        &account_path(&account.name),
+        "account-suspended",
+        &suspended.effect,
+    ))
 }
 
 pub(in crate::web) async fn resume(
@@ -192,8 +256,8 @@ pub(in crate::web) async fn resume(
     operator: OperatorSession,
 ) -> Result<Response, PageError> {
     let account = account_in_path(&site, &request).await?;
-    site.administration.resume_account(&operator.session().actor(), &account.name).await?;
-    reply::redirect(&notices::path_with(&account_path(&account.name), "account-resumed"))
+    let resumed = site.administration.resume_account(&operator.session().actor(), &account.name).await?;
+    reply::redirect(&notices::path_after(&account_path(&account.name), "account-resumed", &resumed.effect))
 }
 
 pub(in crate::web) async fn invite(
@@ -246,8 +310,7 @@ async fn user_in_form<'a>(
 ) -> Result<(AccountSummary, &'a str), PageError> {
     let account = account_in_path(site, request).await?;
     let email = request.form.get("email");
-    let users = site.people.users_of(account.id).await?;
-    match users.iter().any(|user| user.email == email) {
+    match site.people.is_user_of(account.id, email).await? {
         true => Ok((account, email)),
         false => Err(PageError::Status(404)),
     }

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::pages::NavigationItem;
 use crate::pages::audit_log::{AuditLogPage, AuditRow};
+use crate::pages::list_pages::ListLinks;
+use crate::web::list_position::page_href;
 use crate::web::operator_session::OperatorSession;
 use crate::web::page_error::PageError;
 use crate::web::reply;
@@ -22,19 +24,21 @@ pub(in crate::web) async fn page(
     request: WebRequest,
     operator: OperatorSession,
 ) -> Result<Response, PageError> {
-    let before = match request.query.filled("before") {
-        None => None,
-        Some(id) => Some(id.parse::<i64>().map_err(|_| PageError::Status(400))?),
-    };
-    let entries = site.administration.audit_entries(before, ENTRIES_SHOWN).await?;
-    let is_full = entries.len() == ENTRIES_SHOWN as usize;
-    let oldest = entries.last().filter(|entry| is_full && entry.id > 1).map(|entry| entry.id);
+    let before = request.position(|text| text.parse::<i64>().ok())?;
+    let search = request.query.filled("q");
+    let entries = site.administration.audit_entries(search, before, ENTRIES_SHOWN).await?;
+    let older = entries.next(|entry| entry.id.to_string());
+    let shown_search = search.unwrap_or_default();
     let session = operator.session();
     reply::page(&AuditLogPage {
         frame: site.frame(&request, Some(session), NavigationItem::AuditLog, "Audit log").await?,
-        entries: entries.into_iter().map(row).collect(),
-        is_older_page: before.is_some(),
-        older_href: oldest.map(|id| format!("/audit?before={id}")),
+        entries: entries.rows.into_iter().map(row).collect(),
+        search: shown_search.to_owned(),
+        count: site.administration.count_audit_entries(search).await?,
+        pages: ListLinks {
+            first: before.map(|_| page_href("/audit", shown_search, None)),
+            next: older.map(|id| page_href("/audit", shown_search, Some(&id))),
+        },
     })
 }
 

@@ -10,7 +10,7 @@ use http::header::SET_COOKIE;
 
 use crate::pages::entry::{LinkPage, LinkPurpose, SignInPage, SignUpPage};
 use crate::pages::{FormErrors, NavigationItem};
-use crate::web::page_error::{PageError, people_form_errors};
+use crate::web::page_error::{PageError, Refusal, people_form_errors};
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{own_path, reply};
@@ -38,8 +38,12 @@ pub(in crate::web) async fn sign_in(
     match site.people.sign_in(email, password, &request.visitor).await {
         Ok(session) => signed_in(&site, &session, earlier, next).await,
         Err(error) => {
+            let refusal = Refusal::of(&error);
             let (errors, email) = (people_form_errors(error)?, email.to_owned());
-            reply::refused_form(&sign_in_form(&site, &request, email, next.to_owned(), errors).await?)
+            reply::refused_with(
+                refusal,
+                &sign_in_form(&site, &request, email, next.to_owned(), errors).await?,
+            )
         }
     }
 }
@@ -75,7 +79,11 @@ pub(in crate::web) async fn sign_up(
     let (email, password) = (form.get("email"), form.get("password"));
     match site.people.sign_up(email, password, form.get("account").trim(), &request.visitor).await {
         Ok(session) => signed_in(&site, &session, earlier, "/").await,
-        Err(error) => reply::refused_form(&sign_up_form(&site, &request, people_form_errors(error)?).await?),
+        Err(error) => {
+            let refusal = Refusal::of(&error);
+            let page = sign_up_form(&site, &request, people_form_errors(error)?).await?;
+            reply::refused_with(refusal, &page)
+        }
     }
 }
 
@@ -118,9 +126,10 @@ pub(in crate::web) async fn use_link(
     match site.people.use_link(token, &form, &request.visitor).await {
         Ok(session) => signed_in(&site, &session, earlier, "/").await,
         Err(error) => {
+            let refusal = Refusal::of(&error);
             let errors = people_form_errors(error)?;
             let link = site.people.link(token).await?;
-            reply::refused_form(&link_form(&site, &request, link, errors).await?)
+            reply::refused_with(refusal, &link_form(&site, &request, link, errors).await?)
         }
     }
 }

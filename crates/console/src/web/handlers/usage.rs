@@ -1,15 +1,14 @@
-//! The usage of the account of the session.
+//! The usage of an account: that of the session, or for operators the one in the path.
 
 use std::sync::Arc;
 
 use axum::response::Response;
 use callers::administration::AccountSummary;
-use callers::people::ActiveSession;
 use callers::usage::{UsageDimension, UsageFormat};
 
-use super::key_rows::{KEYS_MAX, account_of};
 use crate::pages::NavigationItem;
-use crate::pages::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName};
+use crate::pages::usage::{KeyChoice, ROWS_SHOWN_MAX, UsagePage, UsageRange, UsageRowByName, UsageSum};
+use crate::web::account_scope::{AccountScope, ScopedSession};
 use crate::web::page_error::PageError;
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
@@ -18,65 +17,90 @@ use crate::web::{reply, usage_sums};
 /// What is shown if the address does not say otherwise.
 const RANGE_DEFAULT: UsageRange = UsageRange::Day;
 
-/// The range and the key that an address names, and the keys that can be chosen instead. A key of another account is not found.
-async fn choice<'a>(
+/// The newest keys, which can be chosen; the page of another key has a link to its usage.
+const KEY_CHOICES: u32 = 100;
+
+/// What an address asks for.
+struct UsageChoice {
+    range: UsageRange,
+    /// The only key whose usage is shown.
+    key: Option<KeyChoice>,
+}
+
+/// The range and the key that an address names. A key of another account is not found.
+async fn choice(
     site: &ConsoleSite,
     account: &AccountSummary,
-    request: &'a WebRequest,
-) -> Result<(UsageRange, Option<&'a str>, Vec<KeyChoice>), PageError> {
+    request: &WebRequest,
+) -> Result<UsageChoice, PageError> {
     let range = match request.query.filled("range") {
         None => RANGE_DEFAULT,
         Some(name) => UsageRange::named(name).ok_or(PageError::Status(400))?,
     };
-    let listed = site.administration.key_list(account, KEYS_MAX).await?;
-    let mut keys: Vec<_> = listed.into_iter().map(|key| KeyChoice { id: key.id, name: key.name }).collect();
-    let chosen = request.query.filled("key");
-    // An account can have more keys than the list.
-    if let Some(id) = chosen
-        && !keys.iter().any(|key| key.id == id)
-    {
-        let key = site.administration.key_of(&account.name, id).await?;
-        keys.push(KeyChoice { id: key.id, name: key.name });
-    }
-    // The page shows only the first ones, of which the chosen one must be.
-    keys.sort_by_key(|key| Some(key.id.as_str()) != chosen);
-    Ok((range, chosen, keys))
+    let key = match request.query.filled("key") {
+        None => None,
+        Some(id) => {
+            let key = site.administration.key_of(&account.name, id).await?;
+            Some(KeyChoice { id: key.id, name: key.name })
+        }
+    };
+    Ok(UsageChoice { range, key })
 }
 
-pub(in crate::web) async fn page(
+pub(in crate::web) async fn page<S: ScopedSession>(
     site: Arc<ConsoleSite>,
     request: WebRequest,
-    session: ActiveSession,
+    session: S,
 ) -> Result<Response, PageError> {
-    let account = account_of(&session)?;
-    let (range, key, keys) = choice(&site, account, &request).await?;
-    let over_time = site.usage_of(account, range, key, &[UsageDimension::Time]).await?;
-    let by_method = site.usage_of(account, range, key, &[UsageDimension::Method]).await?;
-    let by_key = site.usage_of(account, range, key, &[UsageDimension::Key]).await?;
+    let scope = session.scope(&site, &request).await?;
+    let account = &scope.account;
+    let UsageChoice { range, key } = choice(&site, account, &request).await?;
+    let id = key.as_ref().map(|key| key.id.as_str());
+    let over_time = site.usage_of(account, range, id, &[UsageDimension::Time]).await?;
+    let by_method = site.usage_of(account, range, id, &[UsageDimension::Method]).await?;
+    let by_key = site.usage_of(account, range, id, &[UsageDimension::Key]).await?;
     let today = site.usage_today(&account.name, &[]).await?;
-    let name_of = |id: &str| keys.iter().find(|key| key.id == id).map(|key| key.name.clone());
     let method_rows = usage_sums::by_name(&by_method, UsageDimension::Method).into_iter();
-    let key_rows = usage_sums::by_name(&by_key, UsageDimension::Key).into_iter();
+    let by_key = key_rows(&site, &scope, usage_sums::by_name(&by_key, UsageDimension::Key)).await?;
+    let navigation = scope.navigation(NavigationItem::Usage);
+    // The chosen key is in the list, however many newer ones there are.
+    let newest = site.first_keys(account, KEY_CHOICES).await?.into_iter();
+    let newest = newest.filter(|key| Some(key.id.as_str()) != id);
+    let others = newest.map(|key| KeyChoice { id: key.id, name: key.name });
+    let keys = key.iter().cloned().chain(others).collect();
     reply::page(&UsagePage {
-        frame: site.frame(&request, Some(&session), NavigationItem::Usage, "Usage").await?,
+        frame: site.frame(&request, Some(&scope.session), navigation, "Usage").await?,
+        path: scope.path("/usage"),
+        account: scope.account_path.as_ref().map(|path| (account.name.clone(), path.clone())),
         range,
-        key: key.map(str::to_owned),
+        key: key.map(|key| key.id),
         credits: site.credits_today(account, usage_sums::total(&today).credits),
         total: usage_sums::total(&over_time),
         series: usage_sums::series(&over_time),
         by_method: method_rows
             .map(|(name, sum)| UsageRowByName { name: shown_method(name), href: None, sum })
             .collect(),
-        by_key: key_rows
-            .map(|(id, sum)| UsageRowByName {
-                href: name_of(&id).map(|_| format!("/keys/{id}")),
-                name: name_of(&id).unwrap_or(id),
-                sum,
-            })
-            .collect(),
+        by_key,
         base_url: site.facts.base_url.clone(),
         keys,
     })
+}
+
+/// The rows of the table by key, with the names of those that the page shows.
+async fn key_rows(
+    site: &ConsoleSite,
+    scope: &AccountScope,
+    sums: Vec<(String, UsageSum)>,
+) -> Result<Vec<UsageRowByName>, PageError> {
+    let ids: Vec<_> = sums.iter().take(ROWS_SHOWN_MAX).map(|(id, _)| id.as_str()).collect();
+    let names = site.administration.key_names(&scope.account, &ids).await?;
+    let list_path = scope.path("/keys");
+    let row = |(id, sum): (String, UsageSum)| {
+        let name = names.get(&id);
+        let href = name.map(|_| format!("{list_path}/{id}"));
+        UsageRowByName { name: name.cloned().unwrap_or(id), href, sum }
+    };
+    Ok(sums.into_iter().map(row).collect())
 }
 
 /// The two names of the ledger that are no methods, in words.
@@ -88,14 +112,16 @@ fn shown_method(name: String) -> String {
     }
 }
 
-pub(in crate::web) async fn csv(
+pub(in crate::web) async fn csv<S: ScopedSession>(
     site: Arc<ConsoleSite>,
     request: WebRequest,
-    session: ActiveSession,
+    session: S,
 ) -> Result<Response, PageError> {
-    let account = account_of(&session)?;
-    let (range, key, _) = choice(&site, account, &request).await?;
-    let download = site.downloads.begin(session.email())?;
+    let scope = session.scope(&site, &request).await?;
+    let account = &scope.account;
+    let UsageChoice { range, key } = choice(&site, account, &request).await?;
+    let key = key.as_ref().map(|key| key.id.as_str());
+    let download = site.downloads.begin(scope.session.email())?;
     let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
     let report = site.usage_of(account, range, key, &dimensions).await?;
     reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv), download)

@@ -8,7 +8,7 @@ use http::header::SET_COOKIE;
 
 use crate::pages::user_settings::{SessionRow, UserSettingsPage};
 use crate::pages::{FormErrors, NavigationItem};
-use crate::web::page_error::{PageError, people_form_errors};
+use crate::web::page_error::{PageError, Refusal, people_form_errors};
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{notices, reply};
@@ -87,11 +87,12 @@ pub(in crate::web) async fn change_password(
     match site.people.change_password(&session, current, new, &request.visitor).await {
         Ok(()) => reply::redirect(&notices::path_with("/settings", "password-changed")),
         Err(error) => {
+            let refusal = Refusal::of(&error);
             let mut errors = people_form_errors(error)?;
             for error in errors.fields.iter_mut().filter(|error| error.field == "password") {
                 error.field = "new_password".to_owned();
             }
-            reply::refused_form(&settings_page(&site, &request, &session, errors).await?)
+            reply::refused_with(refusal, &settings_page(&site, &request, &session, errors).await?)
         }
     }
 }

@@ -7,6 +7,7 @@ use callers::administration::Administration;
 use callers::people::Visitor;
 use futures_util::FutureExt as _;
 use http::{Request, StatusCode};
+use resources::Supervisor;
 use store::{Store, StoreLocation};
 
 use super::*;
@@ -40,7 +41,7 @@ async fn requests_of_a_user_wait_for_each_other_and_not_for_those_of_others() {
     let permits = UserPermits::default();
     let mut running = running(&permits, "ada").await;
     let mut waiting = waiting(&permits, "ada");
-    assert!(matches!(permits.begin("ada").await, Err(PageError::Status(429))));
+    assert!(matches!(permits.begin("ada").await, Err(PageError::TooManyRequests { .. })));
     assert!(permits.begin("bob").await.is_ok());
     running.pop();
     assert!(waiting.remove(0).await.is_ok(), "the first that waits is next");
@@ -58,6 +59,7 @@ impl LiveSource for NothingHappens {
         LiveStatus {
             now: 1,
             not_ready_because: None,
+            tasks_down: Vec::new(),
             traffic: Default::default(),
             errors: Vec::new(),
             chain: Default::default(),
@@ -89,7 +91,8 @@ fn site(folder: &std::path::Path) -> ConsoleSite {
     let administration =
         Administration::new(Store::new(StoreLocation::in_data_dir(folder)), Plans::default());
     let clients = Box::new(|peer: SocketAddr, _: &http::HeaderMap| peer.ip());
-    ConsoleSite::new(&settings, address, administration, facts, Arc::new(NothingHappens), clients)
+    let live = Arc::new(NothingHappens);
+    ConsoleSite::new(&settings, address, administration, facts, live, clients, Supervisor::default())
 }
 
 /// One user who asked for many reports at once took all connections to the store, so that nobody else could use the console.
