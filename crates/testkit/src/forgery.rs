@@ -61,6 +61,8 @@ forgeries! {
     ReceiptGas: Receipts,
     ReceiptBlobGas: Receipts,
     ReceiptIndex: Receipts,
+    /// Numbers of a receipt are the greatest of 64 bits.
+    ReceiptHugeNumbers: Receipts,
     /// The receipts of a block are gone.
     NoReceipts: Receipts,
     /// The last receipt of a block is gone.
@@ -92,6 +94,8 @@ forgeries! {
     TransactionSender: Transactions,
     TransactionPrice: Transactions,
     TransactionTimestamp: Transactions,
+    /// Numbers of a transaction are the greatest of 64 bits.
+    TransactionHugeNumbers: Transactions,
     /// Another signed transaction stands in the place of the one that is asked for.
     TransactionReplaced: Transactions,
     /// A transaction that does not exist is in an old block.
@@ -110,6 +114,8 @@ forgeries! {
     LogBlock: Logs,
     LogTimestamp: Logs,
     LogIndex: Logs,
+    /// Numbers of a log are the greatest of 64 bits.
+    LogHugeNumbers: Logs,
     /// Logs are said to have been reorganised away.
     LogRemoved: Logs,
     /// Log queries find nothing.
@@ -144,6 +150,8 @@ forgeries! {
     MovedMembers: Blocks,
     /// Another extra data, with the hash that the header then has.
     BlockRehashed: Blocks,
+    /// Numbers of a header are the greatest of 64 bits, with the hash that it then has.
+    BlockHugeNumbers: Blocks,
     /// The block before the one that is asked for.
     BlockBefore: Blocks,
     /// Blocks are null.
@@ -162,6 +170,10 @@ forgeries! {
 
     /// The head is said to be far ahead.
     HeadAhead: Heads,
+    /// The head has the greatest number of 64 bits, with the hash that it then has.
+    HeadHugeNumber: Heads,
+    /// The head has the greatest number and time that are believed, with the hash that it then has.
+    HeadLargestNumber: Heads,
     /// The head stays a few blocks behind.
     HeadBehind: Heads,
     /// The head is a block that nobody else has, with the true head as its parent.
@@ -174,6 +186,8 @@ forgeries! {
     MarksAtGenesis: Heads,
     /// `safe` and `finalized` are blocks that nobody else has.
     MarksForged: Heads,
+    /// `safe` and `finalized` have the greatest number of 64 bits, with the hash that they then have.
+    MarksHugeNumber: Heads,
     MarksNull: Heads,
     ChainId: Heads,
     /// Another first block, with the hash that its header then has.
@@ -283,6 +297,16 @@ fn list_of<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Vec<Value>> 
 fn set(object: &mut Value, member: &str, value: &str) {
     if let Some(members) = object.as_object_mut() {
         members.insert(member.to_owned(), json!(value));
+    }
+}
+
+/// Sets those of these members that an object has to the greatest number of 64 bits.
+fn set_huge(object: &mut Value, names: &[&str]) {
+    let Some(members) = object.as_object_mut() else { return };
+    for name in names {
+        if let Some(member) = members.get_mut(*name) {
+            *member = json!(format!("{:#x}", u64::MAX));
+        }
     }
 }
 

@@ -76,13 +76,24 @@ pub struct LogHeavyChain {
 /// A chain of transfers: every other transaction moves coins, the rest move tokens, which writes two slots and emits
 /// a log. The usual size for a benchmark is 200 blocks of 300.
 pub fn transaction_heavy(blocks: u64, transactions_per_block: u64) -> HeavyChain {
-    let genesis = genesis([(TOKEN, contracts::token())]);
+    transfers(genesis([(TOKEN, contracts::token())]), HOLDERS, blocks, transactions_per_block)
+}
+
+/// The same with so many accounts from the start, over all of which the transfers are spread.
+pub fn account_heavy(accounts: u64, blocks: u64, transactions_per_block: u64) -> HeavyChain {
+    let holders = (0..accounts)
+        .map(|number| (holder(number), GenesisAccount { balance: U256::from(1), ..Default::default() }));
+    let genesis = genesis([(TOKEN, contracts::token())]).extend_accounts(holders);
+    transfers(genesis, accounts, blocks, transactions_per_block)
+}
+
+fn transfers(genesis: Genesis, holders: u64, blocks: u64, transactions_per_block: u64) -> HeavyChain {
     let mut sending = Sending::new(&genesis);
     let blocks = (0..blocks).map(|block| {
         let first = block * transactions_per_block;
         let numbers = first..first + transactions_per_block;
         sending.block(numbers.map(|number| {
-            let to = holder(number.wrapping_mul(31) % HOLDERS);
+            let to = holder(number.wrapping_mul(31) % holders);
             if number % 2 == 0 {
                 return PlainAction { to, value: U256::from(number + 1), data: Bytes::new(), gas: 21_000 };
             }

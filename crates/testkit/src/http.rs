@@ -97,10 +97,27 @@ impl TestConnection {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
         let mut reply = ReceivedReply { status, headers, body: Vec::new() };
-        let length =
-            reply.header("content-length").map_or(0, |len| len.parse().expect("a length is a number"));
-        reply.body = self.read_exactly(length)?;
+        reply.body = if reply.header("transfer-encoding") == Some("chunked") {
+            self.read_chunks()?
+        } else {
+            let length = reply.header("content-length");
+            self.read_exactly(length.map_or(0, |length| length.parse().expect("a length is a number")))?
+        };
         Some(reply)
+    }
+
+    /// A body in chunks, as some nodes send it; the gateway never does.
+    fn read_chunks(&mut self) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = String::from_utf8(self.read_until(b"\r\n")?).expect("a length is text");
+            let length = usize::from_str_radix(line.trim_end(), 16).expect("a length is a number");
+            body.extend(self.read_exactly(length)?);
+            self.read_exactly(2)?;
+            if length == 0 {
+                return Some(body);
+            }
+        }
     }
 
     /// How long it takes until the other side closes. Bytes that still come are kept for `next_reply`.

@@ -9,11 +9,15 @@ pub mod truth; // an archive compared with a model
 pub mod heavy; // big chains for benchmarks
 pub mod http; // a caller that says exactly what it is told to
 pub mod http2; // a caller that writes frames
+pub mod node_process; // a node that runs as a process
 pub mod anvil; // a real node
+pub mod hardhat; // another one
+pub mod ganache; // another one
 pub mod ethereumjs; // another one
 pub mod ports; // ports that stay free
 pub mod redis; // a real Redis
 pub mod postgres; // a real database
+pub mod stalling_proxy; // connections to it that hang
 pub mod proxy; // a real node with faults
 pub mod proofs; // proofs of state, and lies about it
 pub mod forgery; // lies of nodes

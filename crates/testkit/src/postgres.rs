@@ -113,6 +113,29 @@ impl PostgresServer {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
+    /// The socket on which it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join(".s.PGSQL.5432")
+    }
+
+    /// Copies its files, as they are after a crash, as a replica has them that gets no newer changes.
+    pub fn keep_copy(&mut self) {
+        self.kill();
+        replace_folder(&self.data(), &self.copy());
+        self.restart();
+    }
+
+    /// Ends it, and starts its copy in its place.
+    pub fn fail_over_to_copy(&mut self) {
+        self.kill();
+        replace_folder(&self.copy(), &self.data());
+        self.restart();
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.folder.path().join("copy")
+    }
+
     /// The folder with its files.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
@@ -141,6 +164,12 @@ impl PostgresServer {
             assert!(given.expect("chown can be started").success(), "there is no user postgres");
         }
     }
+}
+
+fn replace_folder(from: &Path, to: &Path) {
+    let copied =
+        Command::new("sh").args(["-c", "rm -rf \"$1\" && cp -a \"$0\" \"$1\""]).arg(from).arg(to).status();
+    assert!(copied.expect("sh can be started").success(), "the files of PostgreSQL cannot be copied");
 }
 
 fn is_root() -> bool {

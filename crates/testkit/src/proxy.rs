@@ -4,6 +4,7 @@
 //! its mood demands. The mood may be changed while calls are under way.
 
 mod messages; // reading and writing HTTP
+mod pruned; // what nodes say of old blocks that they have dropped
 mod tampering; // wrong results
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use crate::forgery::Forgery;
 use crate::proofs::{ProofLie, StateProofs, lie_about_state};
 use messages::{read_message, write};
+pub use pruned::Pruned;
 use tampering::{off_by_one, tamper, upside_down};
 
 /// How the node behind it seems to be.
@@ -34,6 +36,13 @@ pub enum Mood {
     /// Who the node is and which blocks it has is told; any other question is taken and never answered.
     HungOnData,
     Slow(Duration),
+    /// Who the node is and which blocks it has is told at once, and what else it is asked after this time.
+    SlowOnData(Duration),
+    /// The data of blocks below this number was dropped, apart from the blocks themselves.
+    Pruned {
+        below: u64,
+        says: Pruned,
+    },
     /// A page for people instead of an answer.
     Html,
     /// Half of the answer, and then the end.
@@ -83,7 +92,7 @@ pub enum Mood {
     Forging(Forgery),
     /// Everything comes from another node, which is of another chain.
     Impostor(SocketAddr),
-    /// Below this number, blocks are those of another node.
+    /// Below this number, blocks are those of another node. They are also there by their hashes.
     OtherDepths {
         node: SocketAddr,
         below: u64,
@@ -183,7 +192,7 @@ impl Proxy {
         lock(&self.shared.scripted).remove(method);
     }
 
-    /// Gives proofs of state from now on. With a lie, proofs and all other answers about state are false.
+    /// Gives proofs of state from now on, and refuses them for other blocks as reth does. With a lie, proofs and all other answers about state are false.
     pub fn prove_with(&self, proofs: &Arc<StateProofs>, lie: Option<ProofLie>) {
         *lock(&self.shared.proofs) = Some((Arc::clone(proofs), lie));
     }
@@ -306,6 +315,7 @@ impl ProxyState {
                 return Ok(false);
             }
             Mood::Slow(time) => thread::sleep(time),
+            Mood::SlowOnData(time) if !is_poll(request) => thread::sleep(time),
             Mood::Html => return write(stream, 200, b"<html><body>It works!</body></html>").map(|()| true),
             Mood::Garbage => return write(stream, 200, br#"{"jsonrpc":"2.0","id":1,"resu"#).map(|()| true),
             Mood::ServerError => return write(stream, 502, b"bad gateway").map(|()| true),
@@ -410,6 +420,10 @@ impl ProxyState {
                 *reply = json!({"jsonrpc": "2.0", "id": call["id"], "result": told});
             } else if lie.is_some() {
                 lie_about_state(method, reply);
+            } else if method == "eth_getProof" {
+                // Of a node that gives proofs, it is known which blocks it proves, and not that it lacks the method.
+                let error = json!({"code": -32000, "message": "distance to target block exceeds maximum proof window"});
+                *reply = json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
             }
         }
         match mood {
@@ -427,6 +441,9 @@ impl ProxyState {
             {
                 reply["result"] = json!({ "blockHash": hash, "blockNumber": format!("{number:#x}") });
             }
+            Mood::Pruned { below, says } => {
+                says.apply(below, &|method, params| self.true_result(method, params), call, reply);
+            }
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),
             Mood::TamperedLists if call["params"][1] == false => tamper(&mut reply["result"]["transactions"]),
@@ -438,7 +455,8 @@ impl ProxyState {
                 *reply = json!({"jsonrpc":"2.0","id":id,"error":{"code":-32603,"message":"no head"}});
             }
             Mood::OtherDepths { node, below }
-                if number_asked_for(call).is_some_and(|number| number < below) =>
+                if number_asked_for(call).is_some_and(|number| number < below)
+                    || method == "eth_getBlockByHash" && reply["result"].is_null() =>
             {
                 if let Ok(other) = self.ask(node, call) {
                     *reply = other;

@@ -3,7 +3,7 @@
 use alloy_consensus::Header;
 use serde_json::{Value, json};
 
-use super::{Forgery, TrueNode, hash, list_of, set};
+use super::{Forgery, TrueNode, hash, list_of, set, set_huge};
 
 impl Forgery {
     pub(super) fn forge_whole_block(self, node: TrueNode<'_>, call: &Value, result: &mut Value) {
@@ -39,6 +39,7 @@ impl Forgery {
                 set(block, "extraData", "0x1234");
                 rehash(block);
             }
+            Self::BlockHugeNumbers => with_huge_numbers(block),
             Self::UncleList if list_of(block, "uncles").is_some() => block["uncles"] = json!([hash()]),
             Self::ExtraMembers => set(block, "note", "visit example.org"),
             _ => {}
@@ -90,6 +91,14 @@ fn move_members(block: &mut Value) {
     if let Some(value) = members.remove(from) {
         members.insert(to.to_owned(), value);
     }
+}
+
+/// Sets the numbers of a header to the greatest of 64 bits, and gives the block the hash that it then has.
+pub(super) fn with_huge_numbers(block: &mut Value) {
+    let numbers =
+        ["number", "timestamp", "gasUsed", "gasLimit", "baseFeePerGas", "blobGasUsed", "excessBlobGas"];
+    set_huge(block, &numbers);
+    rehash(block);
 }
 
 /// Gives a block the hash that its header has.

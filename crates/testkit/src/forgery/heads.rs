@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::blocks::{other_hash, rehash};
+use super::blocks::{other_hash, rehash, with_huge_numbers};
 use super::{Forgery, TrueNode, hash, list_of, set};
+
+/// Greater numbers of blocks are refused as soon as they are read.
+const LARGEST_NUMBER: &str = "0x7fffffffffffffff";
 
 /// Blocks that a head is said to be behind or ahead.
 const OFF_BY: u64 = 5;
@@ -21,6 +24,17 @@ impl Forgery {
             (Self::HeadAhead, "eth_blockNumber") => reply["result"] = json!("0x7fffffff"),
             (Self::HeadAhead, "eth_getBlockByNumber") if asked == "latest" => {
                 set(&mut reply["result"], "number", "0x7fffffff");
+            }
+            (Self::HeadHugeNumber, "eth_blockNumber") => reply["result"] = json!(format!("{:#x}", u64::MAX)),
+            (Self::HeadHugeNumber, "eth_getBlockByNumber") if asked == "latest" => {
+                with_huge_numbers(&mut reply["result"]);
+            }
+            (Self::HeadLargestNumber, "eth_blockNumber") => reply["result"] = json!(LARGEST_NUMBER),
+            (Self::HeadLargestNumber, "eth_getBlockByNumber") if asked == "latest" => {
+                let head = &mut reply["result"];
+                set(head, "number", LARGEST_NUMBER);
+                set(head, "timestamp", LARGEST_NUMBER);
+                rehash(head);
             }
             (Self::HeadBehind, "eth_blockNumber") => reply["result"] = behind(node, false)["number"].take(),
             (Self::HeadBehind, "eth_getBlockByNumber") if asked == "latest" => {
@@ -51,6 +65,11 @@ impl Forgery {
             Self::MarksAtHead => reply["result"] = block("latest"),
             Self::MarksAtGenesis => reply["result"] = block("0x0"),
             Self::MarksForged => reply["result"] = child_of(behind(node, false)),
+            Self::MarksHugeNumber => {
+                let mut marked = block("latest");
+                with_huge_numbers(&mut marked);
+                reply["result"] = marked;
+            }
             Self::MarksNull => reply["result"] = Value::Null,
             _ => {}
         }

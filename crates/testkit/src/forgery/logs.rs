@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Forgery, address, hash, set};
+use super::{Forgery, address, hash, set, set_huge};
 
 impl Forgery {
     pub(super) fn forge_logs(self, result: &mut Value) {
@@ -37,6 +37,9 @@ impl Forgery {
             }
             Self::LogTimestamp => set(log, "blockTimestamp", "0x1234"),
             Self::LogIndex => set(log, "logIndex", "0x1234"),
+            Self::LogHugeNumbers => {
+                set_huge(log, &["blockNumber", "transactionIndex", "logIndex", "blockTimestamp"]);
+            }
             Self::LogRemoved => log["removed"] = json!(true),
             Self::ExtraMembers => set(log, "note", "visit example.org"),
             _ => {}

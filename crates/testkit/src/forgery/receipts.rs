@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, Bloom};
 use serde_json::{Value, json};
 
 use super::logs::invented_log;
-use super::{Forgery, TrueNode, address, flip, list_of, set};
+use super::{Forgery, TrueNode, address, flip, list_of, set, set_huge};
 
 impl Forgery {
     pub(super) fn forge_receipts(self, result: &mut Value) {
@@ -48,6 +48,10 @@ impl Forgery {
                 set(receipt, "blobGasUsed", "0x1234");
                 set(receipt, "blobGasPrice", "0x1234");
             }
+            Self::ReceiptHugeNumbers => set_huge(
+                receipt,
+                &["blockNumber", "transactionIndex", "gasUsed", "cumulativeGasUsed", "blobGasUsed", "status"],
+            ),
             Self::ReceiptIndex => set(receipt, "transactionIndex", "0x7"),
             Self::LogsDropped | Self::NoLogsAnywhere => {
                 if let Some(logs) = list_of(receipt, "logs") {

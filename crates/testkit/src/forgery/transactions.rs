@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Forgery, TrueNode, address, hash, set};
+use super::{Forgery, TrueNode, address, hash, set, set_huge};
 
 impl Forgery {
     pub(super) fn forge_single_transaction(self, node: TrueNode<'_>, call: &Value, result: &mut Value) {
@@ -34,6 +34,18 @@ impl Forgery {
             Self::TransactionHash => set(transaction, "hash", &hash()),
             Self::TransactionSender => set(transaction, "from", &address()),
             Self::TransactionPrice => set(transaction, "gasPrice", "0x1234"),
+            Self::TransactionHugeNumbers => set_huge(
+                transaction,
+                &[
+                    "blockNumber",
+                    "transactionIndex",
+                    "blockTimestamp",
+                    "nonce",
+                    "gas",
+                    "gasPrice",
+                    "maxFeePerGas",
+                ],
+            ),
             Self::TransactionTimestamp => set(transaction, "blockTimestamp", "0x1234"),
             Self::Pending => {
                 for member in ["blockHash", "blockNumber", "transactionIndex"] {
