@@ -56,7 +56,14 @@ const UNNOTICED: AttackLimits = AttackLimits {
     latency_ratio: 2.0,
     hostile_life: None,
     cores: ANY_CORES,
+    cpu_per_request: None,
 };
+
+/// A bomb of some kilobytes inflates to 5 MiB, which its account pays for. A bomb in brotli of 165 bytes took 73 ms.
+const INFLATED_CPU: Option<Duration> = Some(Duration::from_millis(40));
+
+/// A coding that is not read costs no more than any other request that is refused.
+const REFUSED_CPU: Option<Duration> = Some(Duration::from_millis(2));
 
 /// Replies of up to `memory_bytes_max` wait for their readers, and a few more are being made.
 const REPLIES_GROWTH: u64 = 700 * MIB;
@@ -94,7 +101,7 @@ fn slow_write_timeout(options: &AttackOptions) -> Duration {
 }
 
 /// All attacks, in the order in which `all` runs them.
-pub(crate) const ATTACKS: [Attack; 17] = [
+pub(crate) const ATTACKS: [Attack; 21] = [
     Attack {
         name: "h2-zero-window",
         about: "HTTP/2 connections ask for large replies and open no window",
@@ -147,6 +154,30 @@ pub(crate) const ATTACKS: [Attack; 17] = [
         about: "500 bytes inflate to a call with 870,000 members, 46 times a second",
         procedure: beside(bodies::zstd_members),
         limits: UNNOTICED,
+    },
+    Attack {
+        name: "gzip-bodies",
+        about: "gzip bodies that cost most for their size, 155 times a second",
+        procedure: beside(bodies::gzip_bodies),
+        limits: AttackLimits { memory_growth: BODIES_GROWTH, cpu_per_request: INFLATED_CPU, ..UNNOTICED },
+    },
+    Attack {
+        name: "zstd-bodies",
+        about: "zstd bodies that cost most for their size, 155 times a second",
+        procedure: beside(bodies::zstd_bodies),
+        limits: AttackLimits { memory_growth: BODIES_GROWTH, cpu_per_request: INFLATED_CPU, ..UNNOTICED },
+    },
+    Attack {
+        name: "brotli-bodies",
+        about: "brotli bodies with the widest window, 155 times a second",
+        procedure: beside(bodies::brotli_bodies),
+        limits: AttackLimits { cpu_per_request: REFUSED_CPU, ..UNNOTICED },
+    },
+    Attack {
+        name: "batch-crowd",
+        about: "900 connections of one key send batches of 1,000 cheap calls without a pause",
+        procedure: beside(work::batch_crowd),
+        limits: AttackLimits { latency_ratio: 3.0, ..UNNOTICED },
     },
     Attack {
         name: "log-dead",

@@ -26,6 +26,8 @@ pub(crate) struct HostileFigures {
     pub(crate) cut: u64,
     /// The longest life of a connection, whether it was cut or not.
     pub(crate) longest: Duration,
+    /// Requests that were answered, in attacks that count them.
+    pub(crate) answered: u32,
 }
 
 /// Opens connections and counts what becomes of them.
@@ -74,6 +76,11 @@ impl Attacker {
                 Err(error)
             }
         }
+    }
+
+    /// Counts a request that was answered.
+    pub(crate) fn count_request(&self) {
+        self.figures.lock().answered += 1;
     }
 
     /// Records lives that only the gateway's metrics show: a peer that does not read does not see its connection end.

@@ -18,6 +18,8 @@ pub(crate) struct AttackReport {
     pub(crate) gauges: BTreeMap<String, u64>,
     /// Processor time of the gateway per second of the attack.
     pub(crate) cores: f64,
+    /// Processor time of the gateway per hostile request, in attacks that count them.
+    pub(crate) cpu_per_request: Option<Duration>,
     pub(crate) hostile: HostileFigures,
     /// How the gateway ended.
     pub(crate) exit: String,
@@ -46,10 +48,15 @@ pub(crate) struct AttackLimits {
     pub(crate) hostile_life: Option<f64>,
     /// Cores that the gateway may use.
     pub(crate) cores: f64,
+    /// Processor time that a hostile request may take. `None` is no limit.
+    pub(crate) cpu_per_request: Option<Duration>,
 }
 
 /// What a busy machine may add to a timeout before a connection is seen to end.
 const LIFE_SLACK: Duration = Duration::from_secs(5);
+
+/// The allocator keeps memory of its own for each thread, however small the attack is.
+const UNSCALED_GROWTH_MAX: u64 = 160 << 20;
 
 impl AttackReport {
     /// Compares the figures with the limits.
@@ -64,7 +71,8 @@ impl AttackReport {
         let p99 = self.attacked.percentile(0.99);
         self.require(p99 <= p99_max, || format!("honest p99 is {p99:.0?}, at most {p99_max:.0?} is allowed"));
         let grown = self.memory.peak.saturating_sub(self.memory.before);
-        let growth_max = options.scaled_memory(limits.memory_growth);
+        let growth_max =
+            options.scaled_memory(limits.memory_growth).max(limits.memory_growth.min(UNSCALED_GROWTH_MAX));
         self.require(grown <= growth_max, || {
             format!("memory grew by {} MiB, at most {} MiB is allowed", grown >> 20, growth_max >> 20)
         });
@@ -80,6 +88,15 @@ impl AttackReport {
         let cores = self.cores;
         self.require(cores <= limits.cores, || {
             format!("{cores:.2} cores in use, at most {} may be", limits.cores)
+        });
+        let (cpu, cpu_max) = (self.cpu_per_request, limits.cpu_per_request);
+        self.require(cpu_max.is_none() || cpu.is_some(), || "no hostile request was answered".to_owned());
+        self.require(cpu.zip(cpu_max).is_none_or(|(cpu, cpu_max)| cpu <= cpu_max), || {
+            format!(
+                "a hostile request took {:.1?} of CPU, at most {:.1?} is allowed",
+                cpu.unwrap_or_default(),
+                cpu_max.unwrap_or_default()
+            )
         });
         let exit = self.exit.clone();
         self.require(exit == "exit status: 0", || format!("the gateway ended with {exit}"));
@@ -112,10 +129,13 @@ impl AttackReport {
             println!("    {name} up to {} MiB", value >> 20);
         }
         println!("  gateway:           {:.2} cores, {}", self.cores, self.exit);
-        let HostileFigures { opened, refused, cut, longest } = *hostile;
+        let HostileFigures { opened, refused, cut, longest, answered } = *hostile;
         println!(
             "  hostile:           {opened} opened, {refused} refused, {cut} cut, longest life {longest:.1?}"
         );
+        if let Some(cpu) = self.cpu_per_request {
+            println!("  hostile requests:  {answered}, {:.3} ms of CPU each", cpu.as_secs_f64() * 1e3);
+        }
         self.notes.iter().for_each(|note| println!("  note:              {note}"));
         self.exceeded.iter().for_each(|exceeded| println!("  EXCEEDED:          {exceeded}"));
     }
@@ -124,13 +144,14 @@ impl AttackReport {
 /// One row per attack.
 pub(crate) fn print_table(reports: &[AttackReport]) {
     println!(
-        "\n{:<22}{:>8}{:>18}{:>20}{:>22}{:>7}{:>9}  verdict",
+        "\n{:<22}{:>8}{:>18}{:>20}{:>22}{:>7}{:>13}{:>9}  verdict",
         "attack",
         "errors",
         "p50 ms idle/att.",
         "p99 ms idle/att.",
         "MiB before/peak/after",
         "cores",
+        "CPU ms/req.",
         "life s"
     );
     for report in reports {
@@ -140,13 +161,14 @@ pub(crate) fn print_table(reports: &[AttackReport]) {
         };
         let MemoryFigures { before, peak, after } = report.memory;
         println!(
-            "{:<22}{:>8}{:>18}{:>20}{:>22}{:>7.2}{:>9.1}  {}",
+            "{:<22}{:>8}{:>18}{:>20}{:>22}{:>7.2}{:>13}{:>9.1}  {}",
             report.name,
             report.attacked.error_count(),
             pair(0.5),
             pair(0.99),
             format!("{}/{}/{}", before >> 20, peak >> 20, after >> 20),
             report.cores,
+            report.cpu_per_request.map_or("-".to_owned(), |cpu| format!("{:.3}", cpu.as_secs_f64() * 1e3)),
             report.hostile.longest.as_secs_f64(),
             if report.exceeded.is_empty() {
                 "ok".to_owned()

@@ -168,7 +168,9 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
     runtime.block_on(callers.connect()).map_err(|error| format!("no honest connection: {error}"))?;
     // Answers that are kept and memory that is used once are there before anything is measured.
     runtime.block_on(callers.call_for(WARM_UP_MAX.min(options.duration / 4)));
-    let idle = runtime.block_on(callers.call_for(IDLE_MAX.min(options.duration / 2)));
+    let (idle_duration, cpu_before_idle) = (IDLE_MAX.min(options.duration / 2), gateway.cpu_seconds());
+    let idle = runtime.block_on(callers.call_for(idle_duration));
+    let idle_cores = (gateway.cpu_seconds() - cpu_before_idle) / idle_duration.as_secs_f64();
 
     let attacker = Attacker::new(gateway.public);
     let (before, cpu_before) = (gateway.memory_bytes(), gateway.cpu_seconds());
@@ -196,6 +198,8 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
     let (peak, gauges) = sampler.stop();
     let mut report =
         AttackReport { idle, attacked, gauges, cores, hostile: attacker.figures(), ..Default::default() };
+    let hostile_cpu = (cores - idle_cores).max(0.0) * options.duration.as_secs_f64();
+    report.cpu_per_request = Duration::from_secs_f64(hostile_cpu).checked_div(report.hostile.answered);
     report.memory = MemoryFigures { before, peak: peak.max(before), after: gateway.lock().memory_bytes() };
     report.notes = std::mem::take(&mut context.notes.lock());
     report.exceeded = std::mem::take(&mut context.exceeded.lock());

@@ -36,7 +36,7 @@ impl Gateway {
         let archive = demo::open(directory.path(), |_, _| {}).expect("the demo chain can be made");
         let config = Config::parse(LIMITS).expect("the limits are right");
         let source = ArchiveSource::new(Arc::new(archive), config.limits.answer.clone());
-        let state = config.gateway(Arc::new(source)).expect("threads can be started");
+        let state = config.gateway(Arc::new(source), &Default::default()).expect("threads can be started");
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be made");
         Self { runtime, state: Arc::new(state), _directory: directory }
     }

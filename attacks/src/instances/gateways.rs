@@ -29,12 +29,12 @@ pub(super) struct CreatedKey {
 
 /// Calls of an account as the store has them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct StoredUsage {
+pub(super) struct StoredCalls {
     pub(super) answered: u64,
     pub(super) refused: u64,
 }
 
-impl StoredUsage {
+impl StoredCalls {
     pub(super) fn calls(self) -> u64 {
         self.answered + self.refused
     }
@@ -140,8 +140,8 @@ impl Gateways {
     }
 
     /// The usage of an account once the store has so many calls, or after waiting for long.
-    pub(super) fn settled_usage(&self, account: &str, calls: u64) -> io::Result<StoredUsage> {
-        let mut usage = StoredUsage::default();
+    pub(super) fn settled_usage(&self, account: &str, calls: u64) -> io::Result<StoredCalls> {
+        let mut usage = StoredCalls::default();
         let started = Instant::now();
         while usage.calls() < calls && started.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(200));
@@ -150,9 +150,9 @@ impl Gateways {
         Ok(usage)
     }
 
-    fn usage(&self, account: &str) -> io::Result<StoredUsage> {
+    fn usage(&self, account: &str) -> io::Result<StoredCalls> {
         let shown = self.command(&["keys", "usage", "--account", account, "--by", "outcome"])?;
-        let mut usage = StoredUsage::default();
+        let mut usage = StoredCalls::default();
         for row in shown["rows"].as_array().into_iter().flatten() {
             let calls = row["calls"].as_u64().unwrap_or(0);
             match row["outcome"].as_str() {
