@@ -4,6 +4,7 @@ mod accounts; // chaingate accounts
 mod admin_api; // the admin API of a gateway
 mod administration; // what the commands about accounts and keys have in common
 mod banner; // printed on a terminal when the gateway has started
+mod certificate; // when the TLS certificate expires
 mod check; // chaingate check
 mod effective_config; // every key with its value and where that comes from
 mod console; // chaingate console
@@ -12,7 +13,7 @@ mod docs; // chaingate docs
 mod import; // chaingate import
 mod keys; // chaingate keys
 mod serve; // chaingate serve
-mod signals; // SIGTERM, Ctrl-C, SIGHUP
+mod signals; // SIGTERM, Ctrl-C, SIGHUP, SIGUSR1, SIGUSR2
 mod verify; // chaingate verify
 
 use std::fs;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use ::console::ConsoleAddress;
 use clap::{Args, Parser, Subcommand};
 use gateway::log::BackgroundWriter;
+use resources::Supervisor;
 
 use crate::config::Config;
 
@@ -140,7 +142,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Writes a message to standard error. A missing reader is no error, and a stuck one is waited for no longer than
 /// [`MESSAGE_TIMEOUT`].
 fn say(message: &str) {
-    if let Ok(messages) = BackgroundWriter::to_stderr() {
+    if let Ok(messages) = BackgroundWriter::to_stderr(&Supervisor::default()) {
         messages.write_lines(format!("chaingate: {message}\n").as_bytes());
         messages.finish(MESSAGE_TIMEOUT);
     }

@@ -4,17 +4,22 @@
 //! mistake: all mistakes are collected, each with its line, and a configuration with any mistake is refused.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use answers::Sources;
 use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
 use callers::{FeedConfig, Plans, RedisUrl, StaticKey};
-use console::{AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings};
+use console::{
+    AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings, reachable_address,
+};
 use gateway::{GatewayLimits, GatewayState, ListenConfig};
 use http_server::overlap;
 use methods::{Network, NetworkFamily};
+use resources::{DiskHealth, Supervisor};
 use settings::{ConfigErrors, KnownKey, Section};
 use store::{Store, StoreLocation};
 
@@ -38,6 +43,8 @@ pub struct Config {
     pub usage: UsageSettings,
     /// Where accounts and keys are stored, if not in the data directory.
     pub store: Option<StoreLocation>,
+    /// How long accounts and keys are used without the store; `None` is for ever.
+    pub copy_age_max: Option<Duration>,
 }
 
 impl Default for Config {
@@ -62,6 +69,11 @@ impl Config {
         self.network.is_demo() && self.remote.nodes.is_empty()
     }
 
+    /// Whether there is a `[[key]]` other than that of the demo chain, which everybody knows.
+    pub fn has_own_key(&self) -> bool {
+        self.keys.iter().any(|key| !key.is_demo())
+    }
+
     /// What is wrong with the settings as a whole, after the command line has overridden the file.
     ///
     /// Files that the settings name are read, because a gateway would not start without them.
@@ -70,24 +82,45 @@ impl Config {
         self.listen.address_conflict().into_iter().chain(self.console_conflict()).chain(tls).collect()
     }
 
-    /// What is wrong if the console would share an address with callers or the operator.
+    /// What is wrong if nodes are served as the demo chain, which offers the methods of every family.
+    pub fn unnamed_network(&self) -> Option<&'static str> {
+        let is_wrong = self.network.is_demo() && !self.remote.nodes.is_empty();
+        is_wrong.then_some(
+            "network.name: nodes need a name for their network, such as \"mainnet\"; \"demo\", the default, is the chain that comes \
+             with Chaingate",
+        )
+    }
+
+    /// What is wrong if the console would share an address with callers or the operator. Its default gives way to them.
     fn console_conflict(&self) -> Option<String> {
-        let console = self.console_address.0?;
-        let others = [("public", self.listen.server.public), ("operator", self.listen.operator.address)];
-        let (name, other) = others.into_iter().find(|(_, other)| overlap(console, *other))?;
+        let ConsoleAddress::Named(console) = self.console_address else { return None };
+        let (name, other) = self.listener_at(console)?;
         Some(format!(
             "listen.console ({console}) and listen.{name} ({other}) must not share an address and port"
         ))
     }
 
+    /// The listener for callers or the operator that would share this address, with its name in `[listen]`.
+    pub fn listener_at(&self, address: SocketAddr) -> Option<(&'static str, SocketAddr)> {
+        let listeners = [("public", self.listen.server.public), ("operator", self.listen.operator.address)];
+        listeners.into_iter().find(|(_, other)| overlap(address, *other))
+    }
+
     /// The address under which people reach the console, if there is one. A gateway that runs knows its port.
     pub fn console_url(&self) -> Option<String> {
-        let configured = self.console_address.0?;
+        let configured = self.console_address.preferred()?;
         if let Some(url) = &self.console.url {
             return Some(url.clone());
         }
         let running = AddressFile::find_running(&self.data_dir, AnnouncedListener::Console).ok().flatten();
         Some(format!("http://{}", running.unwrap_or(configured)))
+    }
+
+    /// The URL for callers up to the key, where they are served at `public`.
+    pub fn callers_url(&self, public: SocketAddr) -> String {
+        let scheme = if self.listen.server.tls.is_some() { "https" } else { "http" };
+        let listens = || format!("{scheme}://{}", reachable_address(public));
+        format!("{}/v3/", self.console.public_url.clone().unwrap_or_else(listens))
     }
 
     /// The file with the token of the admin API.
@@ -119,12 +152,16 @@ impl Config {
             plans: self.plans.clone(),
             network: self.network.name.clone(),
             is_required: self.store.is_some() || self.keys.is_empty(),
+            copy_age_max: self.copy_age_max,
         }
     }
 
     /// A gateway with these settings in front of `sources`.
-    pub fn gateway(&self, sources: impl Into<Sources>) -> io::Result<GatewayState> {
-        GatewayState::new(&self.listen.server, &self.limits, &self.keys, &self.network, sources)
+    pub fn gateway(&self, sources: impl Into<Sources>, supervisor: &Supervisor) -> io::Result<GatewayState> {
+        let (listen, supervisor) = (&self.listen.server, supervisor.clone());
+        let sources: Sources = sources.into();
+        let disk = sources.disk().cloned().unwrap_or_else(|| DiskHealth::new(&self.data_dir));
+        GatewayState::new(listen, &self.limits, &self.keys, &self.network, sources, supervisor, disk)
     }
 
     fn read(root: &mut Section<'_>) -> Self {
@@ -139,6 +176,7 @@ impl Config {
         };
         let is_ethereum = network.families.as_slice() != [NetworkFamily::Zksync];
         let remote = remote::PoolConfig::read(root, is_ethereum);
+        let (store, copy_age_max) = read_store(&mut root.section("store"));
         let mut listen = root.section("listen");
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
@@ -148,7 +186,8 @@ impl Config {
             console: ConsoleSettings::read(&mut root.section("console"), &plans),
             keys: callers::read_keys(root, &plans, &network),
             redis: RedisUrl::read(&mut root.section("shared")),
-            store: read_store(&mut root.section("store")),
+            store,
+            copy_age_max,
             limits,
             remote,
             usage: UsageSettings::read(&mut root.section("usage")),
@@ -162,10 +201,15 @@ impl Config {
     }
 }
 
+/// How long accounts and keys are used without the store.
+const COPY_AGE_MAX_S: u64 = 24 * 60 * 60;
+
 /// Reads `[store]`. Errors do not repeat the URL, which can contain a password.
-fn read_store(section: &mut Section<'_>) -> Option<StoreLocation> {
-    let url = section.optional_text("url")?;
-    StoreLocation::parse(&url).map_err(|error| section.error("url", &error)).ok()
+fn read_store(section: &mut Section<'_>) -> (Option<StoreLocation>, Option<Duration>) {
+    let url = section.optional_text("url");
+    let parsed =
+        url.and_then(|url| StoreLocation::parse(&url).map_err(|error| section.error("url", &error)).ok());
+    (parsed, section.limit("copy_age_max_s", Some(COPY_AGE_MAX_S)).map(Duration::from_secs))
 }
 
 #[cfg(test)]

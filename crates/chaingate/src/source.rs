@@ -8,22 +8,27 @@ use demo;
 
 use answers::{FollowMode, StartedPool};
 use methods::{Checkpoint, Network};
+use resources::Supervisor;
 
 use crate::config::Config;
 
 /// Opens the nodes of the configuration, or the archive if there are none.
-pub fn open(config: &Config, progress: impl FnMut(u64, u64)) -> Result<Sources, String> {
+pub fn open(
+    config: &Config,
+    supervisor: &Supervisor,
+    progress: impl FnMut(u64, u64),
+) -> Result<Sources, String> {
     if config.remote.nodes.is_empty() {
         return open_archive(config, progress).map(Sources::from);
     }
     let nodes = match config.remote.follow.mode {
         FollowMode::Off | FollowMode::Blocks => {
-            StartedPool::start(&config.remote, &config.network, &config.data_dir)?
+            StartedPool::start(&config.remote, &config.network, &config.data_dir, supervisor)?
         }
         FollowMode::Full => {
             let archive = open_following_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            StartedPool::start(&config.remote, &network, &config.data_dir)?.with_archive(archive)
+            StartedPool::start(&config.remote, &network, &config.data_dir, supervisor)?.with_archive(archive)
         }
     };
     Ok(Sources::Remote(Box::new(nodes)))
@@ -135,13 +140,13 @@ fn check_chain(config: &Config, archive: &Archive) -> Result<(), String> {
         return Ok(());
     }
     let data_dir = config.data_dir.display();
+    let missing = if config.has_own_key() { "a name" } else { "a name and an API key" };
+    let key = if config.has_own_key() { "" } else { "\n\n[[key]]\nkey = \"a-long-random-text\"" };
     Err(format!(
-        "the archive in {data_dir} is not the demo chain, so it needs an API key. Write a configuration file and start with \
+        "the archive in {data_dir} is not the demo chain, so it needs {missing}. Write into the configuration file, and start with \
          --config FILE:\n\n\
          data_dir = \"{data_dir}\"\n\n\
          [network]\n\
-         name = \"mainnet\"  # any name but demo\n\n\
-         [[key]]\n\
-         key = \"a-long-random-text\""
+         name = \"mainnet\"  # any name but demo{key}"
     ))
 }

@@ -22,6 +22,8 @@ mod broken_log; // a log that nobody reads, or that cannot be written
 mod calls; // JSON-RPC calls
 #[path = "stories/compression.rs"]
 mod compression; // smaller replies, compressed bodies, bombs
+#[path = "stories/disk.rs"]
+mod disk; // a disk that is full
 #[path = "stories/documented.rs"]
 mod documented; // answers have the shape that openrpc.json gives them
 #[path = "stories/evm.rs"]
@@ -66,6 +68,8 @@ mod metrics; // the exposition format, and how many series there are
 mod openrpc; // results against the published schemas
 #[path = "stories/operator.rs"]
 mod operator; // /health, /ready, /metrics
+#[path = "stories/panics.rs"]
+mod panics; // panics on the way of a request
 #[path = "stories/plans.rs"]
 mod plans; // throughput and days
 #[path = "stories/pool.rs"]
@@ -94,6 +98,8 @@ mod smuggling; // requests that end in two places
 mod snapshots; // one chain per request
 #[path = "stories/startup.rs"]
 mod startup; // what keeps the program from starting
+#[path = "stories/supervision.rs"]
+mod supervision; // tasks beside requests that panic
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
 #[path = "stories/type_names.rs"]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callers::people::{Invitation, InvitationTarget, NewLink, People, PeopleError, SignUp};
 use clap::{Args, Subcommand};
+use resources::Supervisor;
 use serde_json::json;
 use tokio::runtime;
 
@@ -172,6 +173,6 @@ fn with_people<T>(
 ) -> Result<T, String> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let people = People::new(Arc::new(config.administration()), SignUp::Invitation);
+    let people = People::new(Arc::new(config.administration()), SignUp::Invitation, Supervisor::default());
     runtime.block_on(work(&people)).map_err(|error| error.to_string())
 }

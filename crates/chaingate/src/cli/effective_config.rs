@@ -108,7 +108,7 @@ struct Overridden {
 }
 
 fn overridden(config: &Config) -> Vec<Overridden> {
-    let console = config.console_address.0.map_or("off".to_owned(), |address| address.to_string());
+    let console = config.console_address.preferred().map_or("off".to_owned(), |address| address.to_string());
     let options = [
         ("data_dir", "--data-dir", "CHAINGATE_DATA_DIR", config.data_dir.display().to_string()),
         ("listen.public", "--listen", "CHAINGATE_LISTEN", config.listen.server.public.to_string()),

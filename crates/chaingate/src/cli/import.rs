@@ -11,6 +11,7 @@ use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, 
 use clap::Args;
 use gateway::log::BackgroundWriter;
 use progress::Display;
+use resources::{Supervisor, WhenDown, counted};
 use std::{
     io,
     panic::{self, AssertUnwindSafe},
@@ -73,7 +74,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 pub(super) fn run(arguments: ImportArguments) -> ExitCode {
     // Standard error may have no reader, or a stuck one, and the import must not wait for it.
-    let Ok(messages) = BackgroundWriter::to_stderr() else { return ExitCode::FAILURE };
+    let Ok(messages) = BackgroundWriter::to_stderr(&Supervisor::default()) else { return ExitCode::FAILURE };
     let mut stopped_by = Signal::Interrupt;
     let outcome = match start(arguments, &messages) {
         Ok(events) => loop {
@@ -246,7 +247,8 @@ fn stop_on_signal(
             let _full = sender.try_send(ImportEvent::EndAtOnce(signal));
         }
     };
-    signals::watch(handle).map_err(ImportFailure::Signals)
+    let task = Supervisor::default().task("delivery of signals", WhenDown::Degraded);
+    signals::watch(task, handle).map_err(ImportFailure::Signals)
 }
 
 fn head(archive: &Archive) -> Result<ImportedHead, ImportFailure> {
@@ -328,7 +330,12 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ImportProgress { blocks, skipped, transactions, gas, .. } = self.done;
         let seconds = self.seconds.max(1e-3);
-        write!(f, "Imported {blocks} blocks with {transactions} transactions in {seconds:.1} s")?;
+        write!(
+            f,
+            "Imported {} with {} in {seconds:.1} s",
+            counted(blocks, "block"),
+            counted(transactions, "transaction")
+        )?;
         write!(f, " ({:.0} blocks/s, {:.1} Mgas/s)", blocks as f64 / seconds, gas as f64 / seconds / 1e6)?;
         if skipped > 0 {
             write!(f, "; {skipped} were already in the archive")?;

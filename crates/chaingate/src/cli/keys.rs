@@ -7,7 +7,8 @@ mod usage; // chaingate keys usage
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use console::{KeyDocument, KeyListDocument, NewKeyDocument};
+use console::{KeyDocument, KeyListDocument, LocalRevocationDocument, NewKeyDocument};
+use resources::counted;
 use restrictions::{AllowOptions, CredentialOptions, ExpiryOptions, LimitOptions};
 use selection::KeyArgument;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,7 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
   chaingate keys list --account acme
   chaingate keys rotate k_0123456789ab --overlap-hours 24
   chaingate keys revoke --account acme --name backend
+  chaingate keys revoke k_0123456789ab --local
   chaingate keys allow k_0123456789ab --methods eth_call,eth_getLogs --origins https://app.example.com
   chaingate keys allow k_0123456789ab --any methods
   chaingate keys limits k_0123456789ab --credits-per-second 100 --credits-per-day 0
@@ -67,6 +69,10 @@ enum KeysCommand {
     Revoke {
         #[command(flatten)]
         key: KeyArgument,
+        /// Refuse the key on this gateway only, at once and also while the store cannot be reached; the store gets the revocation
+        /// when it is back
+        #[arg(long)]
+        local: bool,
         #[command(flatten)]
         options: AdministrationOptions,
     },
@@ -136,9 +142,12 @@ pub(super) fn run(arguments: KeysArguments) -> Result<(), String> {
             let overlap_s = overlap_seconds.unwrap_or(overlap_hours.saturating_mul(3_600));
             rotate(&options, &key, overlap_s, secret_file.as_deref())
         }
-        KeysCommand::Revoke { key, options } => change(&options, &key, "revoked", |gateway, id| {
-            gateway.post(&path(&["keys", id, "revoke"]), &json!({}))
-        }),
+        KeysCommand::Revoke { key, local: true, options } => revoke_here(&options, &key),
+        KeysCommand::Revoke { key, local: false, options } => {
+            change(&options, &key, "revoked", |gateway, id| {
+                gateway.post(&path(&["keys", id, "revoke"]), &json!({}))
+            })
+        }
         KeysCommand::Rename { key, to, options } => {
             let body = json!({ "name": to });
             change(&options, &key, "renamed", |gateway, id| gateway.put(&path(&["keys", id, "name"]), &body))
@@ -185,7 +194,7 @@ fn rotate(
     output.print(&reply, |new: NewKeyDocument| {
         let until = match overlap_s {
             0 => format!("The old key {id} is no longer valid.\n\n"),
-            _ => format!("The old key {id} stays valid for {overlap_s} seconds.\n\n"),
+            _ => format!("The old key {id} stays valid for {}.\n\n", counted(overlap_s, "second")),
         };
         new_key_text(&new, &output, &until)
     })
@@ -224,6 +233,18 @@ fn change(
     let reply = send(&connection, &id)?;
     output.print(&reply, |key: KeyDocument| {
         format!("key {} (\"{}\" of account {}) {done}\n", key.id, key.name, key.account)
+    })
+}
+
+/// Revokes a key on the gateway of the data directory alone.
+fn revoke_here(options: &AdministrationOptions, key: &KeyArgument) -> Result<(), String> {
+    let (connection, output) = options.connect()?;
+    let reply = connection.post("/admin/v1/local-revocations", &key.unresolved())?;
+    output.print(&reply, |revoked: LocalRevocationDocument| {
+        format!(
+            "key {} is refused on this gateway; revoke it on the others, too, until the store has the revocation\n",
+            revoked.id
+        )
     })
 }
 

@@ -15,11 +15,12 @@ use callers::usage::{LedgerConfig, UsageLedger};
 use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
 use gateway::{GatewayState, Server, log};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use resources::{DiskHealth, Supervisor, WhenDown};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use super::console_server::{self, ConsoleParts};
 use super::signals::{self, Signal, StopRequest, StopSignals};
-use super::{ConfigOptions, admin_api, banner, effective_config};
+use super::{ConfigOptions, admin_api, banner, certificate, effective_config};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
 use crate::source;
@@ -27,34 +28,40 @@ use crate::source;
 pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let config_file = settings.config.clone();
     let (mut config, text) = settings.load_with_text()?;
-    let log = log::start()?;
+    let supervisor = Supervisor::default();
+    let log = log::start(&supervisor)?;
     if !config.core_dumps {
         forbid_core_dumps();
     }
     let wanted = config.limits.listen.connections_max;
     config.limits.listen.connections_max = affordable_connections(wanted);
-    let sources = open_sources(&config)?;
+    let sources = open_sources(&config, &supervisor)?;
     let archive = sources.archive();
-    let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let state = Arc::new(config.gateway(sources, &supervisor).map_err(|error| error.to_string())?);
     let is_serving = Arc::new(AtomicBool::new(false));
-    let (sender, events) = watch_signals(Arc::clone(&is_serving), log.finisher())
+    let (sender, events) = watch_signals(Arc::clone(&is_serving), log.finisher(), &supervisor)
         .map_err(|error| format!("cannot handle signals: {error}"))?;
     let _sharing = share_limits(&config, &state)?;
-    let feed = CallersFeed::start(config.feed(), Arc::clone(state.callers()))?;
+    let feed =
+        CallersFeed::start(config.feed(), Arc::clone(state.callers()), &supervisor, state.disk().clone())?;
     warn_without_keys(&config, &state);
+    watch_certificate(&config, &state)?;
+    if let Some(why) = config.unnamed_network() {
+        tracing::warn!("{why}");
+    }
     let head = state.head();
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
     let admin = admin_api::open(&config, feed.handle())?;
     let has_admin_api = admin.is_some();
     let console_listener = console_server::bind(&config)?;
-    let gateway = Arc::clone(&state);
+    let (gateway, disk) = (Arc::clone(&state), state.disk().clone());
     is_serving.store(true, Relaxed);
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
     let effective_config = effective_config::sections(&config, &text);
     let archive_file = archive.as_ref().map(|archive| archive.path().to_owned());
     let parts = ConsoleParts { gateway, feed: feed.handle(), archive_file, config_file, effective_config };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
-    let imports = archive.and_then(|archive| open_import_socket(&config, archive));
+    let imports = archive.and_then(|archive| open_import_socket(&config, archive, &supervisor, disk));
     let (public, operator) = (server.public(), server.operator());
     let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
     let console_address = console.as_ref().map(|console| console.address());
@@ -75,17 +82,19 @@ fn start_usage(config: &Config, state: &Arc<GatewayState>) -> io::Result<UsageLe
         network: &config.network.name,
         instance: InstanceId::random(),
         settings: config.usage.clone(),
+        supervisor: state.supervisor(),
+        disk: state.disk().clone(),
     };
     let gateway = Arc::clone(state);
-    UsageLedger::start(ledger, state.usage(), move |credits| credits.raise_used(gateway.callers()))
+    UsageLedger::start(ledger, state.usage(), move |credits| gateway.raise_used(credits))
 }
 
 /// Shares the limits with other instances, if the configuration names a Redis. Their parts are returned when it is dropped.
 fn share_limits(config: &Config, state: &GatewayState) -> Result<Option<LimitSharing>, String> {
     let Some(redis) = &config.redis else { return Ok(None) };
-    let sharing = LimitSharing::start(redis.clone())
+    let sharing = LimitSharing::start(redis.clone(), state.supervisor())
         .map_err(|error| format!("cannot start the thread for shared limits: {error}"))?;
-    state.callers().share_limits(sharing.limits());
+    state.share_limits(sharing.limits());
     Ok(Some(sharing))
 }
 
@@ -100,10 +109,19 @@ fn warn_without_keys(config: &Config, state: &GatewayState) {
     }
 }
 
+/// Logs when the certificate of the public listener has to be renewed.
+fn watch_certificate(config: &Config, state: &GatewayState) -> Result<(), String> {
+    let (Some(tls), Some(expires_at)) = (&config.listen.server.tls, state.tls_expires_at()) else {
+        return Ok(());
+    };
+    certificate::watch(tls.clone(), expires_at, state.supervisor())
+        .map_err(|error| format!("cannot start the thread that watches the certificate: {error}"))
+}
+
 /// Opens the sources, and shows progress while the demo chain is created.
-fn open_sources(config: &Config) -> Result<Sources, String> {
+fn open_sources(config: &Config, supervisor: &Supervisor) -> Result<Sources, String> {
     let mut making: Option<ProgressBar> = None;
-    let opened = source::open(config, |done, all| {
+    let opened = source::open(config, supervisor, |done, all| {
         let bar = making.get_or_insert_with(|| {
             tracing::info!(blocks = all, "creating the demo chain (first start only)");
             let style = ProgressStyle::with_template("creating the demo chain  {bar:30}  {pos}/{len} blocks");
@@ -119,8 +137,13 @@ fn open_sources(config: &Config) -> Result<Sources, String> {
 }
 
 /// Without this socket, only `chaingate import` into the running gateway does not work.
-fn open_import_socket(config: &Config, archive: Arc<Archive>) -> Option<ImportSocket> {
-    let opened = ImportSocket::start(&config.data_dir, archive);
+fn open_import_socket(
+    config: &Config,
+    archive: Arc<Archive>,
+    supervisor: &Supervisor,
+    disk: DiskHealth,
+) -> Option<ImportSocket> {
+    let opened = ImportSocket::start(&config.data_dir, archive, supervisor, disk);
     let logged = opened.inspect_err(|error| {
         tracing::warn!(%error, "cannot open the import socket; stop the gateway to import blocks");
     });
@@ -193,6 +216,8 @@ fn serve_until_stopped(
         }
     };
     let drain = move || {
+        // The program ends after a panic, too.
+        let _event = DrainedEvent(sender);
         // New blocks of the nodes wait for the running import.
         if let Some(imports) = &imports {
             imports.request_stop();
@@ -208,8 +233,6 @@ fn serve_until_stopped(
         if let Some(console) = console {
             console.stop();
         }
-        // After a second signal nobody receives this event.
-        let _unheard = sender.send(StopEvent::Drained);
     };
     if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
         tracing::error!(%error, "cannot start the drain; ending at once");
@@ -224,6 +247,16 @@ fn serve_until_stopped(
     }
 }
 
+/// Tells the main thread that the drain is over, when it is dropped.
+struct DrainedEvent(SyncSender<StopEvent>);
+
+impl Drop for DrainedEvent {
+    fn drop(&mut self) {
+        // After a second signal nobody receives it.
+        let _unheard = self.0.send(StopEvent::Drained);
+    }
+}
+
 /// Signals that may wait until the main thread receives them: one to stop, one to end at once.
 const SIGNALS_WAITING_MAX: usize = 2;
 
@@ -232,11 +265,13 @@ const SIGNALS_WAITING_MAX: usize = 2;
 fn watch_signals(
     is_serving: Arc<AtomicBool>,
     finish_log: impl Fn() + Send + 'static,
+    supervisor: &Supervisor,
 ) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
     let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
     let stop = sender.clone();
     let mut stops = StopSignals::default();
-    signals::watch(move |signal| match signal {
+    let task = supervisor.task("delivery of signals", WhenDown::Degraded);
+    signals::watch(task, move |signal| match signal {
         Signal::Hangup => {
             tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
         }

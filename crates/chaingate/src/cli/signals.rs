@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use resources::SupervisedTask;
 use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
+use tokio::sync::Mutex;
 
 /// A signal that the program handles itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,27 +61,89 @@ impl StopSignals {
     }
 }
 
-/// Calls `handle` for every signal from now on.
-pub(super) fn watch(mut handle: impl FnMut(Signal) + Send + 'static) -> io::Result<()> {
-    let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+/// Calls `handle` for every signal from now on. SIGUSR1 and SIGUSR2, with which people make other programs reopen their log,
+/// would end the process, and are ignored.
+pub(super) fn watch(task: SupervisedTask, handle: impl FnMut(Signal) + Send + 'static) -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    drop(entered);
-    let deliver = async move {
-        loop {
-            let (signal, received) = tokio::select! {
-                received = hangup.recv() => (Signal::Hangup, received),
-                received = interrupt.recv() => (Signal::Interrupt, received),
-                received = terminate.recv() => (Signal::Terminate, received),
-            };
-            if received.is_none() {
-                return;
-            }
-            handle(signal);
-        }
+    let listening = SignalListener {
+        hangup: signal(SignalKind::hangup())?,
+        interrupt: signal(SignalKind::interrupt())?,
+        terminate: signal(SignalKind::terminate())?,
+        user1: signal(SignalKind::user_defined1())?,
+        user2: signal(SignalKind::user_defined2())?,
+        handle,
     };
+    drop(entered);
+    // It outlives a panic, so that no signal is lost meanwhile.
+    let listening = Mutex::new(listening);
+    let deliver = async move { task.run(|| async { listening.lock().await.deliver().await }).await };
     thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(deliver))?;
     Ok(())
+}
+
+struct SignalListener<H> {
+    hangup: UnixSignal,
+    interrupt: UnixSignal,
+    terminate: UnixSignal,
+    user1: UnixSignal,
+    user2: UnixSignal,
+    handle: H,
+}
+
+impl<H: FnMut(Signal)> SignalListener<H> {
+    async fn deliver(&mut self) {
+        loop {
+            let signal = tokio::select! {
+                Some(()) = self.hangup.recv() => Signal::Hangup,
+                Some(()) = self.interrupt.recv() => Signal::Interrupt,
+                Some(()) = self.terminate.recv() => Signal::Terminate,
+                Some(()) = self.user1.recv() => {
+                    tracing::warn!("SIGUSR1 ignored");
+                    continue;
+                }
+                Some(()) = self.user2.recv() => {
+                    tracing::warn!("SIGUSR2 ignored");
+                    continue;
+                }
+                else => return,
+            };
+            (self.handle)(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use resources::{Supervisor, WhenDown};
+    use rustix::process::{Signal as SystemSignal, getpid, kill_process};
+
+    use super::*;
+
+    /// A panic ended the thread, and with it the program, because nobody could stop it in order any more.
+    #[test]
+    fn signals_are_delivered_after_a_panic() {
+        let (supervisor, (sender, received)) = (Supervisor::default(), sync_channel(1));
+        let mut has_panicked = false;
+        let handle = move |signal| {
+            assert!(std::mem::replace(&mut has_panicked, true), "the first signal is too much");
+            let _unheard = sender.send(signal);
+        };
+        watch(supervisor.task("delivery of signals", WhenDown::Degraded), handle).unwrap();
+        kill_process(getpid(), SystemSignal::HUP).unwrap();
+        let late = Instant::now() + Duration::from_secs(60);
+        while supervisor.report()[0].panics == 0 {
+            assert!(Instant::now() < late, "it panics");
+            thread::sleep(Duration::from_millis(10));
+        }
+        kill_process(getpid(), SystemSignal::HUP).unwrap();
+        assert_eq!(received.recv_timeout(Duration::from_secs(60)), Ok(Signal::Hangup));
+        supervisor.inject_panics("delivery of signals", u32::MAX);
+        while supervisor.first_down(WhenDown::Degraded).is_none() {
+            assert!(Instant::now() < late + Duration::from_secs(60), "it is down");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

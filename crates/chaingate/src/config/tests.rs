@@ -83,6 +83,21 @@ fn all_errors_are_reported_at_once_each_with_its_line() {
     assert_eq!(errors.0.len(), expected.len(), "{report}");
 }
 
+/// A missing key was told to be letters, and a misspelt one only that it is unknown.
+#[test]
+fn what_is_missing_and_what_was_meant_is_said() {
+    let text = "[lsten]\n[listen]\npubilc = \"127.0.0.1:1\"\n[[key]]\nplan = \"core\"\n[[key]]\nkey = \"\"\n[[node]]\nname = \"one\"\n";
+    let report = Config::parse(text).unwrap_err().to_string();
+    let expected = [
+        "line 1: unknown key `lsten`; did you mean `listen`?",
+        "line 3: unknown key `listen.pubilc`; did you mean `public`?",
+        "line 4: key 1.key: is missing: a long random text, which callers put into the path of the URL",
+        "line 7: key 2.key: must not be empty",
+        "line 8: node 1.url: is missing: the address for JSON-RPC, such as http://10.0.0.11:8545",
+    ];
+    assert_eq!(report.lines().collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn invalid_toml_is_reported_with_its_line() {
     let errors = Config::parse("a = 1\nb = = 2\n").unwrap_err();
@@ -399,6 +414,22 @@ fn callers_and_the_operator_do_not_share_an_address() {
     );
     assert_eq!(problems("127.0.0.1:0", "127.0.0.1:0"), "");
     assert_eq!(problems("127.0.0.1:8545", "127.0.0.1:8546"), "");
+    assert_eq!(problems("127.0.0.1:8547", "127.0.0.1:8548"), "", "the console gives way if it is not named");
+    let named = problems("127.0.0.1:8547", "127.0.0.1:8548\"\nconsole = \"127.0.0.1:8547");
+    assert!(named.contains("listen.console (127.0.0.1:8547) and listen.public"), "{named}");
+}
+
+/// A new key was told with `0.0.0.0`, or without the address that callers know.
+#[test]
+fn the_url_of_callers_can_be_reached() {
+    let url = |text: &str| {
+        let config = Config::parse(text).unwrap();
+        config.callers_url(config.listen.server.public)
+    };
+    assert_eq!(url(""), "http://127.0.0.1:8545/v3/");
+    assert_eq!(url("[listen]\npublic = \"0.0.0.0:9000\""), "http://127.0.0.1:9000/v3/");
+    assert_eq!(url("[listen]\npublic = \"[::]:9000\""), "http://[::1]:9000/v3/");
+    assert_eq!(url("[console]\npublic_url = \"https://rpc.example.com\""), "https://rpc.example.com/v3/");
 }
 
 /// Nodes beyond the 128th were listed in the metrics and never asked.

@@ -19,7 +19,7 @@ pub(super) fn document() -> String {
         "# Configuration\n\n{GENERATED}\n\n\
          The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional unless its default is `required`. API keys come from `[[key]]` \
          sections or from the store, where they are created while the gateway runs. [chaingate.example.toml](chaingate.example.toml) is a file with every key.\n\n\
-         `chaingate check --config FILE` reports all wrong keys and values at once, each with its line number, without starting the gateway. If there are none, it checks the certificates, the addresses and the archive.\n\n\
+         `chaingate check --config FILE` reports all wrong keys and values at once, each with its line number, without starting the gateway. If there are none, it checks the certificates, the addresses, the keys and the archive.\n\n\
          These options and environment variables override the file:\n\n\
          * `--data-dir` or `CHAINGATE_DATA_DIR`: `data_dir`\n\
          * `--listen` or `CHAINGATE_LISTEN`: `[listen] public`\n\
@@ -154,7 +154,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[listen]", "public", "", "address for callers"),
     key("[listen]", "operator", "", "address for `/health`, `/ready`, `/status` and `/metrics`, and for the admin API; see [callers.md](callers.md#admin-api)"),
-    key("[listen]", "console", "", "address for the console, the web pages for developers and operators; `\"off\"` = none. It speaks HTTP; for other machines, put a proxy with TLS in front of it and set `[console] url`. A proxy in `trusted_proxies` reports the addresses of people in `X-Forwarded-For`"),
+    key("[listen]", "console", "", "address for the console, the web pages for developers and operators; `\"off\"` = none. If it is not set and the default address is in use, such as by another gateway, the console takes a free port; the log and the banner say which. It speaks HTTP; for other machines, put a proxy with TLS in front of it and set `[console] url`. A proxy in `trusted_proxies` reports the addresses of people in `X-Forwarded-For`"),
     key("[listen]", "admin_token_file", "`admin-token` in `data_dir`, created on the first start", "file with the token of the admin API: one line of 32 to 1,024 visible ASCII characters. Only its owner may be able to read it"),
     key("[listen]", "operator_hosts", "none", "host names that requests to the operator address may use, besides `localhost` and IP addresses. Others get 403"),
     key("[listen]", "trusted_proxies", "none", "addresses and networks of your proxies, such as `[\"10.0.0.0/8\"]`. They report the addresses of their callers, to which the limits per address then apply. These limits do not apply to the proxies themselves"),
@@ -166,7 +166,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[listen]", "tls_key", "", "PEM file with the private key of the certificate"),
 
     key("[console]", "url", "the address that it listens on", "address under which people reach the console, such as `https://console.example.com`. Requests under other host names than this one, `localhost` and IP addresses get 403. With `https`, cookies are sent over TLS only"),
-    key("[console]", "public_url", "the address of `[listen] public`", "address under which callers reach the gateway, such as `https://rpc.example.com`, for the examples that the console shows"),
+    key("[console]", "public_url", "the address of `[listen] public`", "address under which callers reach the gateway, such as `https://rpc.example.com`, for the examples that the console and the commands show"),
     key("[console]", "sign_up", "", "who may create an account in the console: `invitation` (people with an invitation of an operator) or `open` (everybody)"),
     key("[console]", "sign_up_plan", "", "plan of accounts that people create by themselves, with `sign_up = \"open\"`"),
 
@@ -188,6 +188,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[[key]]", "credits_per_day", "", "credits per day (UTC) that the key may use, within the limits of its account"),
 
     key("[store]", "url", "SQLite in `data_dir`", "where accounts, keys, users of the console, usage and the audit log are stored: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, which several gateways can share, or `sqlite:FILE`"),
+    key("[store]", "copy_age_max_s", "", "how long accounts and keys are used without the store, because keys may have been revoked meanwhile: a gateway does not start with a local copy that is older, and one that has not followed the store for so long is not ready (it still serves). See [operation.md](operation.md#without-the-store)"),
 
     key("[plans.NAME]", "credits_per_second", "the plan's", "credits per second that an account may use"),
     key("[plans.NAME]", "credits_per_day", "the plan's", "credits per day (UTC) that an account may use"),
@@ -251,9 +252,10 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
 
     key("[pool]", "quorum", "a majority of the `[[node]]` entries, up or not", "nodes that must agree on what no hash proves: the head, `safe` and `finalized`, which block has an old number, that a transaction does not exist; see [nodes.md](nodes.md#the-quorum)"),
     key("[pool]", "call_timeout_ms", "", "time for a call over all nodes that are asked. `log_timeout_ms` and `call_timeout_ms` of `[limits]` apply to logs and simulations"),
-    key("[pool]", "poll_interval_ms", "a third of the block time, from 0.1 to 4 s", "time between two polls of a node's head"),
+    key("[pool]", "poll_interval_ms", "half of the block time, from 0.1 to 4 s", "time between two polls of a node's head"),
     key("[pool]", "reply_memory_bytes", "", "memory for replies of nodes while they are read, decompressed and checked; at least 1 MiB. One node may use half of it, with five or six nodes a third, with more a quarter, and all of it if it is the only node. A reply that does not fit waits; then another node is asked. See [nodes.md](nodes.md#known-limits)"),
-    key("[pool]", "head_stall_ms", "ten times the block time, at least 30 s", "time without a new head after which `/ready` is 503"),
+    key("[pool]", "head_stall_ms", "ten times the block time, at least 30 s", "time without a new head after which `/ready` is 503; 0 switches that off. Nodes that mine when they are told to (anvil, Hardhat, Ganache) have no such limit"),
+    key("[pool]", "rollback_after_ms", "two block times, at least 1 s", "how long the heads of a quorum of the nodes must be blocks below ours until we go back to them"),
 
     key("[cache]", "enabled", "", "whether answers, proven blocks and proven state are cached"),
     key("[cache]", "bytes_max", "", "bytes of memory for cached answers"),
@@ -266,6 +268,7 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[follow]", "from", "the head at the first start", "with `blocks`, number of the lowest block to store, or `\"earliest\"`. Older blocks are fetched in the background"),
 
     key("[integrity]", "mode", "", "how answers about blocks are built: from proven blocks (`prove`), or from what a node returns (`off`); see [nodes.md](nodes.md#block-data)"),
+    key("[integrity]", "confirmed_for_ms", "", "how long an answer that a quorum of the nodes has confirmed, and nothing proves, is used before the nodes are asked again: state, receipts that do not exist, and which block has an old number. See [nodes.md](nodes.md#what-is-asked-again)"),
     key("[integrity]", "state", "`confirm` with three or more nodes, else `trust`", "how storage, balances, nonces, code, calls and estimates of nodes are verified: `prove` (with proofs against the state root of the block), `confirm` (a quorum of the configured nodes must return the same answer) or `trust` (not at all). With `prove`, calls run in the gateway, and what no node can prove is confirmed. See [nodes.md](nodes.md#state)"),
 ];
 

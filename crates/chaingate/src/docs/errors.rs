@@ -206,8 +206,14 @@ fn answers() -> Vec<ErrorExample> {
         Failure::NotIndexed { from: 4_096, to: 65_535 },
         Failure::CallTimeout(Duration::from_secs(5)),
         Failure::Unavailable,
+        Failure::NotServed {
+            reason: "2 of 3 nodes: does not have the method eth_getProof; 1 of 3 nodes: does not answer"
+                .to_owned(),
+        },
+        Failure::AbsenceUnknown,
         Failure::Lacking,
         Failure::CannotBeProven { transaction_type: 0x7e },
+        Failure::OddHeader,
         Failure::StateNotProven,
         Failure::SideStateGone,
         Failure::OverCapacity,
@@ -248,9 +254,18 @@ fn when(failure: &Failure) -> Option<&'static str> {
         }
         Failure::CallTimeout(_) => Some("a call takes longer than `call_timeout_ms`"),
         Failure::Unavailable => Some("no node or partner can answer now"),
+        Failure::NotServed { .. } => Some(
+            "the same, if the call goes to nodes; `reason` says what keeps each of them from answering it",
+        ),
+        Failure::AbsenceUnknown => Some(
+            "no node that answered finds it, but nodes that may lack old data do not count, and another node did not answer in time",
+        ),
         Failure::CannotBeProven { .. } => {
             Some("the block has a transaction of an unknown type and cannot be proven")
         }
+        Failure::OddHeader => Some(
+            "the header of the block has members of a later fork without those of an earlier one, as the first blocks of some test nodes have, and no quorum says what is in the block",
+        ),
         Failure::StateNotProven => {
             Some("with `[integrity] state = \"prove\"` and a quorum of one node, no node gives proofs")
         }

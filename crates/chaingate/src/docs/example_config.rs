@@ -122,6 +122,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[pool]", "quorum", "1"),
     ("[pool]", "poll_interval_ms", "4000"),
     ("[pool]", "head_stall_ms", "120000"),
+    ("[pool]", "rollback_after_ms", "24000"),
     ("[follow]", "mode", r#""blocks""#),
     ("[follow]", "from", r#""earliest""#),
     ("[integrity]", "state", r#""trust""#),

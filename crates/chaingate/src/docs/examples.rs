@@ -7,6 +7,7 @@ use std::{env, fs, process};
 use gateway::{GatewayState, serve_stream};
 use jsonrpc::{Value, ValueKind};
 use methods::{BlockParam, GatewayQuery, METHODS, Method, Query};
+use resources::Supervisor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use crate::config::Config;
@@ -39,8 +40,9 @@ pub(super) fn examples() -> Result<Vec<Example>, String> {
     let directory = TemporaryDirectory::new()?;
     let mut config = Config::default();
     config.data_dir.clone_from(&directory.0);
-    let sources = source::open(&config, |_, _| {})?;
-    let state = Arc::new(config.gateway(sources).map_err(|error| error.to_string())?);
+    let supervisor = Supervisor::default();
+    let sources = source::open(&config, &supervisor, |_, _| {})?;
+    let state = Arc::new(config.gateway(sources, &supervisor).map_err(|error| error.to_string())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let mut examples = examples_without_replies()?;

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use alloy_rlp::Decodable;
-use archive::{Archive, Block, ImportObserver, ImportProgress};
+use archive::{Archive, Block, ImportError, ImportObserver, ImportProgress};
+use resources::{DiskHealth, DiskWriter, SupervisedTask, Supervisor, WhenDown};
 
 use super::{ImportCounts, ImportReport, SOCKET_FILE, read_frame};
 
@@ -21,7 +22,7 @@ const SENDER_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// The time between two reports of progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a waiting reader checks whether the gateway stops.
+/// How often it is checked whether the gateway stops, and whether there is a new connection.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The pause after a connection that could not be accepted, for instance because there are too many open files.
@@ -44,7 +45,12 @@ pub(crate) struct ImportSocket {
 }
 
 impl ImportSocket {
-    pub(crate) fn start(data_dir: &Path, archive: Arc<Archive>) -> io::Result<Self> {
+    pub(crate) fn start(
+        data_dir: &Path,
+        archive: Arc<Archive>,
+        supervisor: &Supervisor,
+        disk: DiskHealth,
+    ) -> io::Result<Self> {
         let path = data_dir.join(SOCKET_FILE);
         // This process holds the lock of the archive, so an existing socket is left over from an earlier one.
         match fs::remove_file(&path) {
@@ -53,9 +59,18 @@ impl ImportSocket {
         }
         let listener = bind_private(data_dir, &path)?;
         let is_stopping = Arc::new(AtomicBool::new(false));
+        listener.set_nonblocking(true)?;
+        let task = supervisor.task("import socket", WhenDown::Degraded);
         let run = {
             let is_stopping = Arc::clone(&is_stopping);
-            move || accept(&listener, &archive, &is_stopping)
+            // An import that panics is undone up to its last commit, and its sender sees the end of the connection.
+            move || {
+                task.run_blocking(|task| {
+                    let target =
+                        ImportTarget { archive: &archive, disk: &disk, is_stopping: &is_stopping, task };
+                    accept(&listener, target);
+                });
+            }
         };
         let thread =
             thread::Builder::new().name("chaingate-import".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
@@ -90,10 +105,7 @@ fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
 impl Drop for ImportSocket {
     fn drop(&mut self) {
         self.request_stop();
-        // A connection wakes the thread. If the socket is gone, the thread ends with the process.
-        if UnixStream::connect(&self.path).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
+        if let Some(thread) = self.thread.take() {
             // The import may wait for blocks that are being fetched from nodes.
             let begun = Instant::now();
             while !thread.is_finished() && begun.elapsed() < IMPORT_END_MAX {
@@ -104,17 +116,25 @@ impl Drop for ImportSocket {
     }
 }
 
-fn accept(listener: &UnixListener, archive: &Archive, is_stopping: &AtomicBool) {
-    for connection in listener.incoming() {
-        if is_stopping.load(Relaxed) {
-            return;
-        }
-        match connection {
-            Ok(stream) => {
-                if let Err(cause) = serve(archive, stream, is_stopping) {
+/// Where the blocks go, and who has to know about it.
+#[derive(Clone, Copy)]
+struct ImportTarget<'a> {
+    archive: &'a Archive,
+    disk: &'a DiskHealth,
+    is_stopping: &'a AtomicBool,
+    task: &'a SupervisedTask,
+}
+
+fn accept(listener: &UnixListener, target: ImportTarget<'_>) {
+    while !target.is_stopping.load(Relaxed) {
+        target.task.alive();
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if let Err(cause) = serve(target, stream) {
                     tracing::warn!(%cause, "an import through the import socket was interrupted");
                 }
             }
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => thread::sleep(STOP_CHECK_INTERVAL),
             Err(cause) => {
                 tracing::warn!(%cause, "the import socket cannot accept a connection");
                 thread::sleep(PAUSE_AFTER_FAILURE);
@@ -124,10 +144,12 @@ fn accept(listener: &UnixListener, archive: &Archive, is_stopping: &AtomicBool) 
 }
 
 /// Imports the blocks of one sender.
-fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io::Result<()> {
+fn serve(target: ImportTarget<'_>, stream: UnixStream) -> io::Result<()> {
+    let ImportTarget { archive, disk, is_stopping, task } = target;
+    stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(STOP_CHECK_INTERVAL))?;
     stream.set_write_timeout(Some(SENDER_SILENCE_MAX))?;
-    let mut frames = BufReader::new(StopAwareReader { stream: stream.try_clone()?, is_stopping });
+    let mut frames = BufReader::new(StopAwareReader { stream: stream.try_clone()?, is_stopping, task });
     if frames.fill_buf()?.is_empty() {
         // The connection only checked whether a gateway is running.
         return Ok(());
@@ -138,6 +160,7 @@ fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io:
         reported_at: Instant::now(),
         progress: ImportProgress::default(),
         is_stopping,
+        task,
     };
     if let Err(cause) = archive.is_of_genesis(&genesis) {
         return watch.write(&ImportReport::Refused(cause.to_string()));
@@ -150,7 +173,12 @@ fn serve(archive: &Archive, stream: UnixStream, is_stopping: &AtomicBool) -> io:
             None
         }
     });
-    let fault = archive.import_blocks(blocks, &mut watch).err().map(|cause| cause.to_string());
+    let imported = archive.import_blocks(blocks, &mut watch);
+    // A block that is wrong says nothing about the disk.
+    if matches!(imported, Ok(_) | Err(ImportError::Store(_))) {
+        disk.record(DiskWriter::Archive, &imported);
+    }
+    let fault = imported.err().map(|cause| cause.to_string());
     if let Some(cause) = interrupted.into_inner() {
         return Err(cause);
     }
@@ -184,12 +212,14 @@ fn next_block(frames: &mut impl Read) -> io::Result<Option<Block>> {
 struct StopAwareReader<'a> {
     stream: UnixStream,
     is_stopping: &'a AtomicBool,
+    task: &'a SupervisedTask,
 }
 
 impl Read for StopAwareReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let begun = Instant::now();
         loop {
+            self.task.alive();
             match self.stream.read(buffer) {
                 Err(cause)
                     if cause.kind() == io::ErrorKind::WouldBlock
@@ -209,6 +239,7 @@ struct ReportWriter<'a> {
     reported_at: Instant,
     progress: ImportProgress,
     is_stopping: &'a AtomicBool,
+    task: &'a SupervisedTask,
 }
 
 impl ReportWriter<'_> {
@@ -221,6 +252,7 @@ impl ReportWriter<'_> {
 
 impl ImportObserver for ReportWriter<'_> {
     fn progressed(&mut self, progress: &ImportProgress) {
+        self.task.alive();
         self.progress = *progress;
         if self.reported_at.elapsed() >= REPORT_INTERVAL {
             self.reported_at = Instant::now();
@@ -231,5 +263,41 @@ impl ImportObserver for ReportWriter<'_> {
 
     fn should_stop(&self) -> bool {
         self.is_stopping.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import_socket::write_frame;
+
+    /// An import that panicked ended the thread: the socket stayed, and the next import waited for ever.
+    #[test]
+    fn blocks_are_received_after_a_panic() {
+        let (folder, supervisor) = (tempfile::tempdir().unwrap(), Supervisor::default());
+        let archive = Archive::open_or_create(folder.path(), &demo::genesis_json()).unwrap();
+        let socket = ImportSocket::start(
+            folder.path(),
+            Arc::new(archive),
+            &supervisor,
+            DiskHealth::new(folder.path()),
+        )
+        .unwrap();
+        let late = Instant::now() + Duration::from_secs(120);
+        let wait_until = |is_true: &dyn Fn() -> bool| {
+            while !is_true() {
+                assert!(Instant::now() < late, "{:?}", supervisor.report());
+                thread::sleep(Duration::from_millis(10));
+            }
+        };
+        supervisor.inject_panics("import socket", 1);
+        wait_until(&|| supervisor.report()[0].panics == 1);
+        let mut sender = UnixStream::connect(&socket.path).unwrap();
+        write_frame(&mut sender, b"no genesis").unwrap();
+        let mut line = String::new();
+        BufReader::new(sender).read_line(&mut line).unwrap();
+        assert!(line.contains("refused"), "{line}");
+        supervisor.inject_panics("import socket", u32::MAX);
+        wait_until(&|| supervisor.first_down(WhenDown::Degraded).is_some());
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use answers::{ArchiveSource, Sources};
 use gateway::{GatewayState, Server};
+use resources::Supervisor;
 use tempfile::TempDir;
 use testkit::http::{TestConnection, post, request};
 
@@ -28,7 +29,7 @@ struct Running {
 
 impl Running {
     fn start(config: &Config, sources: impl Into<Sources>) -> Self {
-        let state = Arc::new(config.gateway(sources).unwrap());
+        let state = Arc::new(config.gateway(sources, &Supervisor::default()).unwrap());
         let server = Server::start(&config.listen, Arc::clone(&state)).unwrap();
         Self { state, server: Some(server) }
     }
@@ -75,7 +76,7 @@ fn in_front_of_a_node() -> (TempDir, Running, Running) {
          [pool]\npoll_interval_ms = 20\ncall_timeout_ms = 300000\n[[node]]\nurl = \"{url}\"\n"
     );
     let config = Config::parse(&text).unwrap();
-    let front = Running::start(&config, source::open(&config, |_, _| {}).unwrap());
+    let front = Running::start(&config, source::open(&config, &Supervisor::default(), |_, _| {}).unwrap());
     until("it is ready", || front.state.is_ready());
     (folder, node, front)
 }

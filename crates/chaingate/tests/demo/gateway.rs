@@ -7,6 +7,7 @@ use std::time::Duration;
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::Server;
+use resources::Supervisor;
 use tempfile::TempDir;
 
 /// Stopped when the test is over.
@@ -26,8 +27,10 @@ impl DemoGateway {
             Config::parse(&format!("{listen}{patient}")).unwrap_or_else(|errors| panic!("{errors}"));
         config.data_dir = folder.path().to_owned();
         config.limits.listen.drain_timeout = Duration::from_millis(200);
-        let source = source::open(&config, |_, _| {}).unwrap();
-        let server = Server::start(&config.listen, Arc::new(config.gateway(source).unwrap())).unwrap();
+        let supervisor = Supervisor::default();
+        let source = source::open(&config, &supervisor, |_, _| {}).unwrap();
+        let server =
+            Server::start(&config.listen, Arc::new(config.gateway(source, &supervisor).unwrap())).unwrap();
         Self { public: server.public(), server: Some(server), _folder: folder }
     }
 }

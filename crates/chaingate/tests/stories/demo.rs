@@ -9,6 +9,7 @@ use answers::ArchiveSource;
 use archive::Archive;
 use chaingate::config::Config;
 use gateway::Server;
+use resources::Supervisor;
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{ReceivedReply, get, post};
@@ -49,7 +50,7 @@ impl Demo {
         let addresses = "public = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2";
         let config = Config::parse(&format!("[listen]\n{addresses}\n[limits]\n{limits}")).unwrap();
         let source = ArchiveSource::new(archive, config.limits.answer.clone());
-        let state = Arc::new(config.gateway(Arc::new(source)).unwrap());
+        let state = Arc::new(config.gateway(Arc::new(source), &Supervisor::default()).unwrap());
         let server = Server::start(&config.listen, state).unwrap();
         Self {
             public: server.public(),

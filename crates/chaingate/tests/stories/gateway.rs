@@ -14,6 +14,7 @@ use methods::{
     BlockPart, BlockQuery, BlockRef, GatewayQuery, LogBlocks, LogsQuery, Query, SimulationKind,
     SimulationQuery, StateQuery, StateValue,
 };
+use resources::Supervisor;
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::http::{ReceivedReply, post};
@@ -27,6 +28,7 @@ pub(crate) struct Gateway {
     _folder: Option<TempDir>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Gateway {
@@ -67,10 +69,11 @@ impl Gateway {
     }
 
     fn over(config: &Config, source: impl Into<Sources>, chain: Arc<Chain>, folder: Option<TempDir>) -> Self {
-        let state = Arc::new(config.gateway(source).unwrap());
+        let supervisor = Supervisor::default();
+        let state = Arc::new(config.gateway(source, &supervisor).unwrap());
         let server = Server::start(&config.listen, state).unwrap();
         let (public, operator) = (server.public(), server.operator());
-        Self { server: Some(server), chain, _folder: folder, public, operator }
+        Self { server: Some(server), chain, _folder: folder, public, operator, supervisor }
     }
 
     /// Over a chain that changes while it is served.
@@ -123,7 +126,7 @@ impl Drop for Gateway {
 /// What connections share, without sockets.
 pub(crate) fn state(limits: &str) -> Arc<GatewayState> {
     let config = Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|errors| panic!("{errors}"));
-    Arc::new(config.gateway(Arc::new(Chain::default())).unwrap())
+    Arc::new(config.gateway(Arc::new(Chain::default()), &Supervisor::default()).unwrap())
 }
 
 pub(crate) fn call(method: &str, params: &str) -> String {
@@ -153,6 +156,9 @@ pub(crate) const SLOW: u8 = 4;
 pub(crate) const UNAVAILABLE: u8 = 5;
 pub(crate) const SLOWER: u8 = 6;
 
+/// A block for which the chain panics.
+pub(crate) const PANICKING: u64 = 9;
+
 /// A block about which nothing can be said.
 pub(crate) const UNREADABLE: u64 = 6;
 
@@ -172,6 +178,7 @@ impl ChainView for Chain {
     fn block_by_number(&self, number: u64) -> Result<Option<BlockRef>, Failure> {
         match number {
             UNREADABLE => Err(Failure::Broken("a disk that fails".to_owned())),
+            PANICKING => panic!("a chain that panics"),
             _ => Ok((number <= HEAD).then(|| block(number))),
         }
     }

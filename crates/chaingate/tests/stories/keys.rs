@@ -150,6 +150,34 @@ fn a_token_of_another_signer_or_algorithm_is_401() {
     }
 }
 
+/// A token whose issuer demanded an extension, such as a confirmation of its holder, was accepted without it.
+#[test]
+fn a_token_that_demands_an_extension_is_401() {
+    let signer = Signer::ed25519();
+    let gateway = with_tokens(&[&signer], "");
+    let claims = format!(r#"{{"exp":{}}}"#, in_seconds(600));
+    for crit in [r#"["cnf"]"#, r#"["b64"],"b64":true"#, "[]", r#""exp""#, "null,\"crit\":[\"x\"]"] {
+        let header = format!(r#"{{"alg":"EdDSA","crit":{crit}}}"#);
+        is_told(&gateway, &bearer(&signer.token(&header, &claims)), BAD_TOKEN);
+    }
+    is_told(&gateway, &bearer(&signer.token(r#"{"alg":"EdDSA","typ":"JWT","other":1}"#, &claims)), OK);
+}
+
+/// Of two headers the first one was checked, and a proxy in front of the gateway may have checked the other one.
+#[test]
+fn of_two_equal_headers_none_is_believed() {
+    let gateway = with_key("origins = [\"https://app.example.com\"]");
+    let origin = "origin: https://app.example.com\r\n";
+    is_told(&gateway, origin, OK);
+    is_told(&gateway, &format!("{origin}{origin}"), NOT_BY_SETTINGS);
+    is_told(&gateway, &format!("{origin}origin: https://other.example\r\n"), NOT_BY_SETTINGS);
+    let gateway = with_key("user_agents = [\"app\"]");
+    is_told(&gateway, "user-agent: app\r\n", OK);
+    is_told(&gateway, "user-agent: app\r\nuser-agent: other\r\n", NOT_BY_SETTINGS);
+    let gateway = with_key("secret = \"s3cret\"");
+    is_told(&gateway, &format!("{}{}", basic("", "s3cret"), basic("", "other")), NOT_BY_SETTINGS);
+}
+
 #[test]
 fn an_audience_is_checked_where_one_is_set() {
     let signer = Signer::ed25519();

@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "gateway",
         &["answers", "callers", "http_server", "jsonrpc", "methods", "nodes", "resources", "settings"],
     ),
-    ("console", &["callers", "gateway", "resources", "settings"]),
+    ("console", &["callers", "gateway", "http_server", "resources", "settings"]),
     ("chain_builder", &["archive"]),
     ("demo", &["archive", "chain_builder"]),
     (

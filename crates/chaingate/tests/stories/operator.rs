@@ -2,6 +2,7 @@
 
 use chaingate::config::Config;
 use gateway::Server;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use testkit::http::{ReceivedReply, TestConnection, get, request};
 
 use crate::demo::{Demo, endless, metric, until};
@@ -101,6 +102,24 @@ fn operator_connections_are_few_and_short() {
     greedy.send("GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000));
     assert_eq!(greedy.reply().status, 200);
     assert!(greedy.next_reply().is_none(), "one request on each connection");
+}
+
+/// The oldest of 33 connections was closed without a reply, so probes and scrapers at the same time failed.
+#[test]
+fn a_burst_of_probes_is_answered() {
+    let limit = getrlimit(Resource::Nofile);
+    // A thousand connections have two ends here.
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let gateway = Gateway::start();
+    for burst in [33, 64, 1_000] {
+        let probe = |_| {
+            let mut wire = TestConnection::connect(gateway.operator);
+            wire.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
+            wire
+        };
+        let mut probes: Vec<_> = (0..burst).map(probe).collect();
+        assert!(probes.iter_mut().all(|probe| probe.reply().status == 200), "{burst} probes");
+    }
 }
 
 #[test]

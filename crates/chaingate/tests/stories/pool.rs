@@ -4,6 +4,8 @@
 mod callers; // who asks at a steady rate meanwhile
 #[path = "pool/confirmed.rs"]
 mod confirmed; // nodes that lie about the state
+#[path = "pool/confirmed_again.rs"]
+mod confirmed_again; // what a quorum has confirmed, and must be asked again
 #[path = "pool/convictions.rs"]
 mod convictions; // when a node is taken for a liar
 #[path = "pool/deep.rs"]
@@ -30,24 +32,32 @@ pub(crate) mod front; // the gateway under test
 mod frozen; // the gateway itself is stopped for a while
 #[path = "pool/gateways.rs"]
 mod gateways; // nodes that are gateways themselves, stopped and killed
+#[path = "pool/huge_numbers.rs"]
+mod huge_numbers; // numbers that no chain has, from all nodes
 #[path = "pool/identity.rs"]
 mod identity; // which chain this is
 #[path = "pool/cached.rs"]
 mod cached; // answers that are cached
 #[path = "pool/following_through_faults.rs"]
 mod following_through_faults; // following gateways that are killed, and full disks
+#[path = "pool/labels.rs"]
+mod labels; // how far each answer is verified, as the documents say
 #[path = "pool/lying_partner.rs"]
 mod lying_partner; // a partner that lies while all nodes are down
 #[path = "pool/lists.rs"]
 mod lists; // a node that lists other transactions than a block has
 #[path = "pool/long.rs"]
 mod long; // a chain with deep blocks
+#[path = "pool/makes.rs"]
+mod makes; // real nodes of other makes
 #[path = "pool/memory.rs"]
 mod memory; // replies that want more memory than there is
 #[path = "pool/moods.rs"]
 mod moods; // one node of three is not what it should be
 #[path = "pool/outages.rs"]
 mod outages; // what is told when nodes cannot be used
+#[path = "pool/odd_chains.rs"]
+mod odd_chains; // real nodes with old forks, and with the chain ids of public networks
 #[path = "pool/pending.rs"]
 mod pending; // calls about the pending block
 #[path = "pool/placed.rs"]
@@ -56,6 +66,8 @@ mod placed; // in which block a transaction is
 mod processes; // real nodes that are stopped, killed and reorganised
 #[path = "pool/proven_state.rs"]
 mod proven_state; // storage, balances, code and calls with their proofs
+#[path = "pool/pruned.rs"]
+mod pruned; // nodes that have dropped what is old
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
@@ -66,6 +78,8 @@ mod reorganised_following; // following a real node that changes its mind
 mod reorganised_under_load; // real nodes that change their minds while they are asked
 #[path = "pool/storm.rs"]
 mod storm; // everything at once
+#[path = "pool/supervised.rs"]
+mod supervised; // tasks that watch and follow, and panic
 #[path = "pool/told.rs"]
 mod told; // what is true of a chain that is reorganised
 #[path = "pool/twins.rs"]

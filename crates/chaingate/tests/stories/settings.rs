@@ -13,6 +13,7 @@ use std::time::Duration;
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::Server;
+use resources::Supervisor;
 use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
 use testkit::http2::{Frame, FrameConnection, INITIAL_WINDOW_SIZE};
@@ -47,6 +48,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[listen] tls_certificate", "tls", "both_protocols_are_spoken_over_tls"),
     ("[listen] tls_key", "tls", "both_protocols_are_spoken_over_tls"),
     ("[store] url", "stored_callers", "a_change_reaches_every_gateway_of_a_store"),
+    ("[store] copy_age_max_s", "stored_callers", "a_copy_is_used_for_as_long_as_the_configuration_says"),
     ("[console] url", "console", "cookies_and_host_names_follow_the_configured_address"),
     ("[console] public_url", "console", "cookies_and_host_names_follow_the_configured_address"),
     ("[console] sign_up", "console", "everybody_may_sign_up_where_the_operator_says_so"),
@@ -130,6 +132,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
         "large_and_inflated_replies_stay_within_their_memory_and_cost_no_answer",
     ),
     ("[pool] head_stall_ms", "settings/nodes", "a_head_that_stands_still_for_too_long_is_not_ready"),
+    ("[pool] rollback_after_ms", "settings/nodes", "nodes_that_go_back_are_followed_after_the_time_that_the_pool_says"),
     ("[cache] enabled", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] bytes_max", "settings", "answers_are_kept_only_where_there_is_a_cache_with_room"),
     ("[cache] proven_bytes_max", "pool/forged", "a_block_is_fetched_once_for_all_questions_about_it"),
@@ -139,6 +142,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[follow] headers_max", "pool/following", "headers_for_log_queries_are_stored_within_the_limit"),
     ("[follow] from", "pool/following", "stored_blocks_are_answered_with_all_nodes_dead"),
     ("[integrity] state", "pool/confirmed", "one_node_is_believed_about_the_state_only_where_the_operator_says_so"),
+    ("[integrity] confirmed_for_ms", "pool/confirmed_again", "what_all_nodes_lied_about_is_right_within_the_time"),
     ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
 
@@ -180,7 +184,7 @@ fn every_documented_key_has_a_test_that_shows_its_effect() {
 /// The example for nodes had no key, so nobody could call.
 #[test]
 fn the_examples_of_the_documents_are_valid() {
-    for document in ["README.md", "docs/nodes.md"] {
+    for document in ["README.md", "docs/nodes.md", "docs/operation.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
         let text = std::fs::read_to_string(path).unwrap();
         let examples: Vec<_> =
@@ -210,8 +214,9 @@ impl Configured {
              [follow]\nmode = \"off\"\n{rest}"
         );
         let config = Config::parse(&text).unwrap_or_else(|errors| panic!("{errors}"));
-        let sources = source::open(&config, |_, _| {}).unwrap();
-        let state = Arc::new(config.gateway(sources).unwrap());
+        let supervisor = Supervisor::default();
+        let sources = source::open(&config, &supervisor, |_, _| {}).unwrap();
+        let state = Arc::new(config.gateway(sources, &supervisor).unwrap());
         let server = Server::start(&config.listen, state).unwrap();
         Self { public: server.public(), operator: server.operator(), server: Some(server) }
     }

@@ -112,7 +112,7 @@ fn a_call_whose_reply_has_no_memory_costs_nothing() {
 /// 5 credits.
 #[test]
 fn a_body_that_inflates_to_many_members_is_refused_and_paid_for_by_its_size() {
-    let plan = "[plans.small]\ncredits_per_second = 100\n[[key]]\nkey = \"small\"\nplan = \"small\"";
+    let plan = "[plans.small]\ncredits_per_day = 1000\n[[key]]\nkey = \"small\"\nplan = \"small\"";
     let gateway = Gateway::with("", plan);
     let members: String = (0..400_000).map(|number| format!(",\"x{number:x}\":0")).collect();
     let call = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"eth_chainId"{members}}}"#);
@@ -125,7 +125,7 @@ fn a_body_that_inflates_to_many_members_is_refused_and_paid_for_by_its_size() {
     let refused = ask();
     assert_eq!((refused.status, refused.error().as_str()), (200, "-32600 too many members"));
     assert_eq!(refused.json()["id"], 7);
-    assert_eq!(ask().status, 429, "the first one has used up the credits of a second");
+    assert_eq!(ask().status, 402, "the first one has used up most credits of the day");
 }
 
 /// Inflating and reading a large body is work for the pool: it is refused when the account has used up its share there.

@@ -1,5 +1,5 @@
 //! SIGTERM: what is under way is finished, nobody is let in, and the program ends well. A second signal ends it at once, and
-//! SIGHUP changes nothing.
+//! SIGHUP, SIGUSR1 and SIGUSR2 change nothing.
 
 use std::net::TcpStream;
 
@@ -37,12 +37,15 @@ fn a_program_that_is_told_to_stop_finishes_what_it_has_begun() {
     assert_eq!(status.code(), Some(0), "{log:#?}");
 }
 
-/// SIGHUP, which asks many programs to reload, once stopped this one.
+/// SIGHUP, which asks many programs to reload, once stopped this one; SIGUSR1 and SIGUSR2, which ask many to reopen their log,
+/// killed it in the middle of its calls.
 #[test]
-fn sighup_is_ignored_and_the_log_says_so() {
+fn signals_without_a_meaning_are_ignored_and_the_log_says_so() {
     let process = Process::start("127.0.0.1:0", "", "info");
-    process.signal("HUP");
-    until("the log says so", || process.lines_with("SIGHUP ignored") == 1);
+    for name in ["HUP", "USR1", "USR2"] {
+        process.signal(name);
+        until("the log says so", || process.lines_with(&format!("SIG{name} ignored")) == 1);
+    }
     assert_eq!(get(process.operator, "/ready").status, 200);
     assert_eq!(TestConnection::connect(process.public).post("/v3/demo", chain_id("1")).status, 200);
 }

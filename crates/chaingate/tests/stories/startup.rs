@@ -5,12 +5,16 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use archive::Archive;
+use resources::unix_seconds;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use testkit::http::get;
 
-use crate::demo::until;
+use crate::demo::{metric, until};
+use crate::gateway_under_test::Gateway;
 
 /// A folder with a configuration and whatever it names.
 struct Place {
@@ -113,9 +117,19 @@ fn another_chain_is_not_served_with_the_key_of_the_demo_chain() {
     place.import_another_chain();
     let options = ["--data-dir", "data", "--listen", "127.0.0.1:0", "--operator", "127.0.0.1:0"];
     let said = place.refused_with(&options);
-    for part in ["the archive in data is not the demo chain", "[network]\nname = ", "[[key]]\nkey = "] {
+    for part in [
+        "the archive in data is not the demo chain, so it needs a name and an API key",
+        "[network]\nname = ",
+        "[[key]]\nkey = ",
+    ] {
         assert!(said.contains(part), "{said}");
     }
+
+    // It said that an API key was needed, although the file had one.
+    let with_key = format!("data_dir = \"data\"\n{LOOPBACK}[[key]]\nkey = \"own\"\n");
+    fs::write(place.path().join("config.toml"), &with_key).unwrap();
+    let said = place.refused();
+    assert!(said.contains("so it needs a name. Write") && !said.contains("[[key]]"), "{said}");
 
     let config = format!("data_dir = \"data\"\n{LOOPBACK}[network]\nname = \"other\"\n");
     fs::write(place.path().join("config.toml"), &config).unwrap();
@@ -246,4 +260,87 @@ fn values_that_would_refuse_every_call_are_refused_with_their_lines() {
     ] {
         assert!(said.contains(part), "{said}");
     }
+}
+
+/// A certificate for localhost that expires after this number of seconds from now.
+fn write_certificate(place: &Place, expires_after_s: i64) -> i64 {
+    let expires_at = unix_seconds() + expires_after_s;
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    let seconds = Duration::from_secs(expires_at.try_into().unwrap());
+    parameters.not_after = rcgen::date_time_ymd(1970, 1, 1) + seconds;
+    let key = rcgen::KeyPair::generate().unwrap();
+    fs::write(place.path().join("cert.pem"), parameters.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(place.path().join("key.pem"), key.serialize_pem()).unwrap();
+    expires_at
+}
+
+/// Nothing told that the certificate had expired but the callers who could not connect.
+#[test]
+fn a_certificate_that_expires_is_reported_before_callers_notice() {
+    const DAY: i64 = 86_400;
+    let place = Place::with(&format!("{LOOPBACK}tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n"));
+    let run = |command: &str| place.run(command, &["--config", "config.toml"]);
+    let expires = "listen.tls_certificate cert.pem expires ";
+    for (days, reported) in [(13, true), (15, false)] {
+        write_certificate(&place, days * DAY);
+        let (check, serve) = (run("check"), run("serve"));
+        assert!(check.success && check.said.contains("configuration OK"), "{check:?}");
+        assert!(serve.success && serve.said.contains("\"serving\""), "{serve:?}");
+        assert_eq!(
+            (check.said.contains(expires), serve.said.contains(expires)),
+            (reported, reported),
+            "{days}"
+        );
+    }
+    write_certificate(&place, -DAY);
+    let (check, serve) = (run("check"), run("serve"));
+    let expired = "listen.tls_certificate cert.pem expired ";
+    assert!(!check.success && check.said.contains(expired), "{check:?}");
+    assert!(serve.success && serve.said.contains(expired) && serve.said.contains("\"serving\""), "{serve:?}");
+}
+
+#[test]
+fn a_metric_has_the_date_at_which_the_certificate_expires() {
+    let place = Place::with("");
+    let expires_at = write_certificate(&place, 1_000_000);
+    let file = |name: &str| place.path().join(name);
+    let tls = format!("tls_certificate = {:?}\ntls_key = {:?}", file("cert.pem"), file("key.pem"));
+    let gateway = Gateway::listening(&tls);
+    let name = "chaingate_tls_certificate_expires_at_seconds";
+    assert_eq!(metric(gateway.operator, name), expires_at as f64);
+    assert!(!get(Gateway::start().operator, "/metrics").text().contains(name), "there is no certificate");
+}
+
+/// `check` called both right: nodes under the name of the demo chain, with the methods of every family, and nodes that
+/// nobody could call.
+#[test]
+fn nodes_need_a_name_for_their_network_and_a_key() {
+    let node = "[[node]]\nurl = \"http://127.0.0.1:1\"\n";
+    let check = |rest: &str, before: &dyn Fn(&Place)| {
+        let place = Place::with(&format!("data_dir = \"data\"\n{LOOPBACK}{node}{rest}"));
+        before(&place);
+        place.run("check", &["--config", "config.toml"])
+    };
+    let nothing = |_: &Place| {};
+    let key = "[[key]]\nkey = \"own\"\n";
+    for unnamed in [key.to_owned(), format!("{key}[network]\nname = \"demo\"\n")] {
+        let ended = check(&unnamed, &nothing);
+        assert!(!ended.success && ended.said.contains("network.name: nodes need a name"), "{ended:?}");
+    }
+    let named = "[network]\nname = \"mainnet\"\n";
+    let ended = check(named, &nothing);
+    assert!(
+        !ended.success && ended.said.contains("there is no key, so every call would be refused"),
+        "{ended:?}"
+    );
+    assert!(check(&format!("{key}{named}"), &nothing).success);
+
+    // A store may have keys.
+    let with_store = |place: &Place| {
+        fs::create_dir(place.path().join("data")).unwrap();
+        fs::write(place.path().join("data/callers.sqlite"), "").unwrap();
+    };
+    let ended = check(named, &with_store);
+    assert!(ended.success && ended.said.contains("warning: there is no [[key]]"), "{ended:?}");
 }

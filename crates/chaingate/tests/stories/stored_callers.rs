@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use callers::Plans;
 use callers::administration::{Administration, AdministrationError, KeyCreation, NewKey};
@@ -44,7 +45,7 @@ impl Operator {
     async fn try_create_key(&self, account: &str) -> Result<NewKey, AdministrationError> {
         let creation =
             KeyCreation { account: account.to_owned(), name: "k".to_owned(), ..KeyCreation::default() };
-        self.administration.create_key("test", &creation).await
+        self.administration.create_key("test", &creation).await.map(|created| created.made)
     }
 
     fn revoke(&self, key: &NewKey) {
@@ -149,6 +150,35 @@ fn a_gateway_starts_without_its_store_if_it_has_a_copy() {
     until("a new key is accepted", || is_accepted(&gateway, &another));
 }
 
+/// A gateway that was started without its store served keys that had been revoked meanwhile, for as long as the store was down.
+#[test]
+fn a_copy_is_used_for_as_long_as_the_configuration_says() {
+    for (copy_age_max, is_used) in [("copy_age_max_s = 1", false), ("", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let [store, hidden] = ["store", "hidden"].map(|name| folder.path().join(name));
+        let file = store.join("callers.sqlite");
+        let url = format!("sqlite:{}", file.display());
+        fs::create_dir(&store).unwrap();
+        let key = Operator::of(StoreLocation::parse(&url).unwrap()).create_key("acme");
+        let mut gateway =
+            Process::start("127.0.0.1:0", &format!("[store]\nurl = \"{url}\"\n{copy_age_max}\n"), "info");
+        until("the key is accepted", || is_accepted(&gateway, &key));
+        gateway.signal("STOP");
+        fs::rename(&store, &hidden).unwrap();
+        // A folder in the place of the file cannot be opened, and no new database takes its place.
+        fs::create_dir_all(&file).unwrap();
+        thread::sleep(Duration::from_millis(2_100));
+        gateway.start_again("info");
+        assert_eq!(is_accepted(&gateway, &key), is_used, "{copy_age_max}");
+        let ready = get(gateway.operator, "/ready");
+        assert_eq!((ready.status == 200, ready.text().contains("copy_age_max_s")), (is_used, !is_used));
+        fs::remove_dir_all(&store).unwrap();
+        fs::rename(&hidden, &store).unwrap();
+        until("the store is used", || get(gateway.operator, "/ready").status == 200);
+        assert!(is_accepted(&gateway, &key));
+    }
+}
+
 /// A key that is created as soon as the store answers again.
 fn operator_after_restart(operator: &Operator) -> NewKey {
     let mut created = None;
@@ -175,6 +205,32 @@ fn a_gateway_without_store_and_copy_is_not_ready_and_keeps_trying() {
     server.restart();
     until("the gateway is ready", || get(gateway.operator, "/ready").status == 200);
     assert!(is_accepted(&gateway, &key));
+}
+
+/// Nobody could revoke a key while the store was down.
+#[test]
+fn a_key_is_revoked_with_a_command_while_the_store_is_down() {
+    let Some(mut server) = PostgresServer::start() else { return };
+    let operator = Operator::of_server(&server);
+    let (running, stopped) = (operator.create_key("acme"), operator.create_key("acme"));
+    let mut gateway = start(&server);
+    server.kill();
+    let revoke = |gateway: &Process, id: &str| {
+        let file = gateway.data_dir().join("local.toml");
+        fs::write(&file, format!("data_dir = \"{}\"\n{}", gateway.data_dir().display(), config(&server)))
+            .unwrap();
+        command(&file, &["keys", "revoke", id, "--local"])
+    };
+    assert_eq!(revoke(&gateway, &running.summary.id)["id"], running.summary.id);
+    assert!(!is_accepted(&gateway, &running) && is_accepted(&gateway, &stopped));
+    gateway.start_again("info");
+    assert!(!is_accepted(&gateway, &running), "it holds after a restart");
+    revoke(&gateway, &stopped.summary.id);
+    server.restart();
+    until("the store has the revocations", || {
+        server.run("SELECT COUNT(*) FROM api_keys WHERE status = 'revoked'") == "2"
+    });
+    assert!(!is_accepted(&gateway, &running) && !is_accepted(&gateway, &stopped));
 }
 
 /// Runs `chaingate` with this configuration and prints JSON.

@@ -9,7 +9,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -90,4 +90,29 @@ async fn both_protocols_are_spoken_over_tls() {
     tokio::spawn(connection);
     let body = sender.send_request(request()).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"jsonrpc":"2.0","id":1,"result":"0x539"}"#);
+}
+
+/// The first bytes alone decided. A proxy that had agreed on HTTP/1.1 could be made to carry HTTP/2, which it does not read.
+#[tokio::test]
+async fn a_connection_speaks_the_protocol_that_was_agreed_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tls, certificate) = certificate_in(dir.path());
+    let gateway = Gateway::listening(&tls);
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    let post = testkit::http::request("/v3/demo", "connection: close\r\n", chain_id("1").as_bytes());
+    for (agreed, sent, begins, contains) in [
+        (&b"http/1.1"[..], &post, &b"HTTP/1.1 200 OK"[..], "0x539"),
+        (b"http/1.1", &preface, b"HTTP/1.1 400 Bad Request", "the head of the request is not HTTP"),
+        // A frame of settings, and no reply.
+        (b"h2", &post, b"\0\0", ""),
+    ] {
+        let mut stream = connect(&gateway, &certificate, agreed).await;
+        stream.write_all(sent).await.unwrap();
+        let mut reply = Vec::new();
+        // A connection that ends without a last message of TLS still gives what came before.
+        let _ended = stream.read_to_end(&mut reply).await;
+        let text = String::from_utf8_lossy(&reply);
+        assert!(reply.starts_with(begins) && text.contains(contains), "{agreed:?}: {text}");
+        assert!(agreed != b"h2" || !text.contains("HTTP/1.1"), "{text}");
+    }
 }

@@ -1,6 +1,10 @@
 //! The way of a command to accounts and keys: through the running gateway, or directly into the store.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
+use callers::LocalRevocations;
 use console::{ACTOR_HEADER, AddressFile, AdminRouter, AdminToken, AnnouncedListener, ErrorDocument};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -9,6 +13,9 @@ use tokio::runtime::{self, Runtime};
 
 use super::client::AdminClient;
 use crate::config::Config;
+
+/// How long a request is sent again and again while the gateway has too many. A list of a million accounts takes 2,000 requests.
+const THROTTLED_MAX: Duration = Duration::from_secs(60);
 
 /// Where requests of the admin API are answered.
 #[derive(Debug)]
@@ -38,7 +45,11 @@ impl AdminConnection {
                     AdminToken::load(&config.admin_token_path()).map_err(|error| error.to_string())?;
                 AdminTarget::Gateway(AdminClient { address, token })
             }
-            None => AdminTarget::Store(AdminRouter::new(config.administration())),
+            None => {
+                let revoked_here = LocalRevocations::open(&config.data_dir)?;
+                let administration = config.administration().with_local_revocations(revoked_here);
+                AdminTarget::Store(AdminRouter::new(administration))
+            }
         };
         Ok(Self { runtime, target, actor: format!("command line, user {}", user()) })
     }
@@ -76,6 +87,7 @@ impl AdminConnection {
         self.send(Method::PATCH, path, body.to_string().into())
     }
 
+    /// Sends a request. If the gateway has had too many, it is sent again after the time that the gateway names.
     fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Value, String> {
         let request = Request::builder()
             .method(method)
@@ -84,12 +96,30 @@ impl AdminConnection {
             .header(ACTOR_HEADER, &self.actor)
             .body(body)
             .map_err(|error| error.to_string())?;
-        let response = match &self.target {
-            AdminTarget::Gateway(gateway) => self.runtime.block_on(gateway.send(request))?,
-            AdminTarget::Store(store) => self.runtime.block_on(store.answer(request, &self.actor)),
-        };
-        read(&response)
+        let give_up_at = Instant::now() + THROTTLED_MAX;
+        loop {
+            let request = request.clone();
+            let response = match &self.target {
+                AdminTarget::Gateway(gateway) => self.runtime.block_on(gateway.send(request))?,
+                AdminTarget::Store(store) => self.runtime.block_on(store.answer(request, &self.actor)),
+            };
+            match throttled_for(&response) {
+                Some(pause) if pause < give_up_at.saturating_duration_since(Instant::now()) => {
+                    thread::sleep(pause);
+                }
+                _ => return read(&response),
+            }
+        }
     }
+}
+
+/// How long to wait, if the gateway has refused a request because there were too many before it.
+fn throttled_for(response: &Response<Bytes>) -> Option<Duration> {
+    if response.status() != StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// The JSON of a reply, or the message of its error.
@@ -131,7 +161,34 @@ pub(crate) fn user() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A command that listed more than 100,000 keys sent more requests than the gateway takes at once, and failed.
+    #[test]
+    fn a_command_waits_while_the_gateway_has_too_many_requests() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let gateway = thread::spawn(move || {
+            for head in ["429 Too Many Requests\r\nretry-after: 0", "200 OK"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _read = stream.read(&mut [0; 4_096]).unwrap();
+                let reply = format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n[]");
+                stream.write_all(reply.as_bytes()).unwrap();
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let token = AdminToken::load_or_create(&folder.path().join("token")).unwrap();
+        let connection = AdminConnection {
+            runtime: runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+            target: AdminTarget::Gateway(AdminClient { address, token }),
+            actor: "test".to_owned(),
+        };
+        assert_eq!(connection.get("/admin/v1/accounts"), Ok(json!([])));
+        gateway.join().unwrap();
+    }
 
     #[test]
     fn names_in_paths_are_encoded() {

@@ -18,22 +18,30 @@ pub(crate) struct CommandOutput {
 
 impl CommandOutput {
     pub(super) fn new(config: &Config, json: bool) -> Self {
-        let scheme = if config.listen.server.tls.is_some() { "https" } else { "http" };
-        Self { json, url: format!("{scheme}://{}/v3/", config.listen.server.public) }
+        Self { json, url: config.callers_url(config.listen.server.public) }
     }
 
-    /// Prints the reply as it is, or as text.
+    /// Prints the reply as it is, or as text, which ends with the reason if a change is not in effect yet.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
         reply: &Value,
         text: impl FnOnce(T) -> String,
     ) -> Result<(), String> {
-        let shown = if self.json {
-            format!("{reply}\n")
-        } else {
-            text(T::deserialize(reply).map_err(|error| format!("cannot read the reply: {error}"))?)
-        };
-        write(&shown)
+        write(&self.shown(reply, text)?)
+    }
+
+    fn shown<T: DeserializeOwned>(
+        &self,
+        reply: &Value,
+        text: impl FnOnce(T) -> String,
+    ) -> Result<String, String> {
+        if self.json {
+            return Ok(format!("{reply}\n"));
+        }
+        let read = T::deserialize(reply).map_err(|error| format!("cannot read the reply: {error}"))?;
+        let late = reply["not_in_effect_because"].as_str();
+        let late = late.map(|reason| format!("The change is not in effect on this gateway yet: {reason}\n"));
+        Ok(text(read) + &late.unwrap_or_default())
     }
 
     /// A command with which a key can be tried.
@@ -60,7 +68,19 @@ pub(crate) fn utc_text(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// A suspension, or a new key, was reported without a word that the gateway did not know of it yet.
+    #[test]
+    fn a_change_that_is_not_in_effect_is_not_reported_as_if_it_were() {
+        let text = CommandOutput { json: false, url: String::new() };
+        let shown = |reply: Value| text.shown(&reply, |_: Value| "done\n".to_owned()).unwrap();
+        assert_eq!(shown(json!({ "name": "acme" })), "done\n");
+        let late = shown(json!({ "name": "acme", "not_in_effect_because": "it loads" }));
+        assert_eq!(late, "done\nThe change is not in effect on this gateway yet: it loads\n");
+    }
 
     #[test]
     fn times_are_shown_in_utc() {

@@ -3,6 +3,7 @@
 use clap::Args;
 use console::KeyListDocument;
 use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 use crate::cli::administration::{AdminConnection, path};
 
@@ -24,6 +25,14 @@ pub(super) struct KeyArgument {
 }
 
 impl KeyArgument {
+    /// The key as it was named, for a gateway that finds it in its memory.
+    pub(super) fn unresolved(&self) -> Value {
+        match self.id.as_ref().or(self.named_id.as_ref()) {
+            Some(id) => json!({ "id": id }),
+            None => json!({ "account": self.account, "name": self.name }),
+        }
+    }
+
     /// The id of the key. A name that several active keys of the account have is refused.
     pub(super) fn find(&self, connection: &AdminConnection) -> Result<String, String> {
         if let Some(id) = self.id.as_ref().or(self.named_id.as_ref()) {

@@ -3,7 +3,8 @@
 use std::io::{Write as _, stdout};
 
 use callers::usage::{
-    UsageDimension, UsageFormat, UsageReport, UsageReportRequest, UsageStep, flush_left_over,
+    REPORT_ROWS_MAX, UsageDimension, UsageFormat, UsageReport, UsageReportRequest, UsageStep, UsedKey,
+    flush_left_over,
 };
 use clap::Args;
 use resources::unix_time;
@@ -67,31 +68,56 @@ fn format(text: &str) -> Result<UsageFormat, String> {
 pub(super) fn run(arguments: UsageArguments) -> Result<(), String> {
     let UsageArguments { account, key, network, since, until, by, step, format, options } = arguments;
     let by = by.into_iter().collect();
-    let request = UsageReportRequest { account, key, network, since, until, by, step };
+    let (after, rows_max) = (UsedKey::default(), None);
+    let mut request = UsageReportRequest { account, key, network, since, until, by, step, after, rows_max };
     let config = options.config()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let report = runtime.block_on(read(&config, &request))?;
-    let text = if options.is_json() {
-        let mut object = report.json();
-        object["account"] = request.account.map_or(Value::Null, Value::String);
-        format!("{object}\n")
-    } else {
-        report.text(format)
-    };
+    let store = Store::new(config.store_location());
+    let mut is_first = true;
+    loop {
+        let report = runtime.block_on(read(&store, &config, &request, is_first))?;
+        let is_whole = is_first && report.next.is_none();
+        let text = match (options.is_json(), format) {
+            (false, UsageFormat::Csv | UsageFormat::JsonLines) => report.text_of_page(format, is_first),
+            _ if !is_whole => {
+                let message = "choose --format csv or jsonl, a shorter time or a larger step";
+                return Err(format!("more than {REPORT_ROWS_MAX} rows; {message}"));
+            }
+            (true, _) => {
+                let mut object = report.json();
+                object["account"] = request.account.clone().map_or(Value::Null, Value::String);
+                format!("{object}\n")
+            }
+            (false, UsageFormat::Table) => report.text(format),
+        };
+        print(&text)?;
+        let Some(next) = report.next else { break };
+        (request.after, is_first) = (next, false);
+    }
+    runtime.block_on(store.close());
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), String> {
     let mut out = stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| format!("cannot write the result: {error}"))
 }
 
-async fn read(config: &Config, request: &UsageReportRequest) -> Result<UsageReport, String> {
-    let store = Store::new(config.store_location());
+/// Reads one page. What earlier processes have left over is moved to the store before the first one.
+async fn read(
+    store: &Store,
+    config: &Config,
+    request: &UsageReportRequest,
+    is_first: bool,
+) -> Result<UsageReport, String> {
     let now = unix_time().as_secs();
-    let failures = flush_left_over(&store, &config.data_dir, now).await.map_err(|error| error.to_string())?;
-    for failure in failures {
-        say(&format!("warning: {failure}"));
+    if is_first {
+        let failures = flush_left_over(store, &config.data_dir, now).await;
+        for failure in failures.map_err(|error| error.to_string())? {
+            say(&format!("warning: {failure}"));
+        }
     }
-    let report = UsageReport::read(&store, &config.usage, request, now).await;
-    store.close().await;
-    report.map_err(|error| error.to_string())
+    UsageReport::read(store, &config.usage, request, now).await.map_err(|error| error.to_string())
 }

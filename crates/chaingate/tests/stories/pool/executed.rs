@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use archive::{Archive, Block};
 use rand::{Rng, SeedableRng, rngs::StdRng};
+use resources::Supervisor;
 use tempfile::TempDir;
 use testkit::chain::{LOGGER, RandomChain, Size, VESSEL, signer};
 use testkit::http::{ReceivedReply, TestConnection, get};
@@ -446,7 +447,7 @@ fn a_gateway_without_an_archive_says_how_to_make_one() {
             data_dir.path()
         );
         let config = chaingate::config::Config::parse(&text).unwrap();
-        chaingate::source::open(&config, |_, _| {}).map(drop).unwrap_err()
+        chaingate::source::open(&config, &Supervisor::default(), |_, _| {}).map(drop).unwrap_err()
     };
     let missing = open("");
     assert!(missing.starts_with("[follow] mode = \"full\": there is no archive at "), "{missing}");

@@ -7,6 +7,7 @@ use std::time::Instant;
 use archive::Archive;
 use chaingate::config::Config;
 use parking_lot::Mutex;
+use resources::Supervisor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::heavy::HeavyChain;
@@ -257,7 +258,8 @@ fn stored_blocks_of_another_chain_than_the_configured_one_are_refused() {
             folder.path()
         );
         let config = Config::parse(&text).unwrap();
-        let open = || chaingate::source::open(&config, |_, _| {}).map(|_| ()).unwrap_err();
+        let open =
+            || chaingate::source::open(&config, &Supervisor::default(), |_, _| {}).map(|_| ()).unwrap_err();
         until("the file is closed", || !open().contains("in use"));
         open()
     };
@@ -299,7 +301,7 @@ fn a_data_directory_that_cannot_be_written_is_refused() {
         file.join("below")
     );
     let config = Config::parse(&text).unwrap();
-    let refused = chaingate::source::open(&config, |_, _| {}).unwrap_err();
+    let refused = chaingate::source::open(&config, &Supervisor::default(), |_, _| {}).unwrap_err();
     assert!(refused.contains("[follow] cannot write"), "{refused}");
 }
 

@@ -67,6 +67,7 @@ fn demo_chain(node: &Demo) -> TrueChain {
 fn every_reply_says_how_far_it_is_verified() {
     let chain = Demo::with("");
     let (_proxies, front) = Front::behind(chain.public, "/v3/demo", 3, "[network]\nname = \"demo\"\n");
+    front.wait_for_histories();
     let unknown = format!(r#"["0x{}"]"#, "ab".repeat(32));
     for (method, params, verified) in [
         ("eth_getBlockByNumber", r#"["0x5",true]"#, "proven"),

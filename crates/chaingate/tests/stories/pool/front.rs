@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::Server;
+use resources::Supervisor;
 use serde_json::Value;
 use testkit::http::{ReceivedReply, TestConnection, get, request};
 use testkit::proxy::Proxy;
@@ -18,6 +19,7 @@ pub(crate) struct Front {
     server: Option<Server>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Front {
@@ -50,6 +52,19 @@ impl Front {
         get(self.operator, "/metrics").text().lines().any(says_so)
     }
 
+    /// What is known of each node: the lowest block of each kind of old data that it has.
+    pub(crate) fn histories(&self) -> Vec<Value> {
+        let status = get(self.operator, "/status").json();
+        let nodes = status["nodes"]["each"].as_array().unwrap();
+        nodes.iter().map(|node| node["history"].clone()).collect()
+    }
+
+    /// Waits until it is known which nodes have everything. Before, no null is confirmed.
+    pub(crate) fn wait_for_histories(&self) {
+        let is_known = |history: &Value| history["blocks"].is_u64() && history["state"].is_u64();
+        until("the histories are known", || self.histories().iter().all(is_known));
+    }
+
     /// Keeps no blocks, unless `rest` has a section `[follow]`.
     pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
         let follow = if rest.contains("[follow]") { "" } else { "[follow]\nmode = \"off\"\n" };
@@ -68,7 +83,17 @@ impl Front {
         Self::start(&top, nodes, &format!("{rest}[follow]\n{follow}\n"))
     }
 
+    /// Asks its nodes for their heads as often as it does without a setting.
+    pub(crate) fn polling_by_default(nodes: &[String], rest: &str) -> Self {
+        Self::start_polling("", "", nodes, &format!("{rest}[follow]\nmode = \"off\"\n"))
+    }
+
     fn start(top: &str, nodes: &[String], rest: &str) -> Self {
+        Self::start_polling("poll_interval_ms = 20\n", top, nodes, rest)
+    }
+
+    /// `polling` are lines of `[pool]`.
+    fn start_polling(polling: &str, top: &str, nodes: &[String], rest: &str) -> Self {
         let mut text = String::from(
             "[listen]\npublic = \"127.0.0.1:0\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n\
              [[key]]\nkey = \"core\"\nplan = \"core\"\n[[key]]\nkey = \"growth\"\nplan = \"growth\"\naccount = \"big\"\n\
@@ -77,23 +102,24 @@ impl Front {
         for url in nodes {
             text.push_str(&format!("[[node]]\nurl = \"{url}\"\n"));
         }
-        let pool = "[pool]\npoll_interval_ms = 20\n";
+        let pool = format!("[pool]\n{polling}");
         let rest =
-            if rest.contains("[pool]\n") { rest.replace("[pool]\n", pool) } else { format!("{pool}{rest}") };
+            if rest.contains("[pool]\n") { rest.replace("[pool]\n", &pool) } else { format!("{pool}{rest}") };
         let config = Config::parse(&format!("{top}{text}{rest}")).unwrap();
+        let supervisor = Supervisor::default();
         // A gateway that was stopped a moment ago may still have the file of stored blocks.
-        let mut sources = source::open(&config, |_, _| {});
+        let mut sources = source::open(&config, &supervisor, |_, _| {});
         until("the stored blocks are free", || {
             let is_taken = matches!(&sources, Err(cause) if cause.contains("in use"));
             if is_taken {
-                sources = source::open(&config, |_, _| {});
+                sources = source::open(&config, &supervisor, |_, _| {});
             }
             !is_taken
         });
         let sources = sources.unwrap();
-        let state = Arc::new(config.gateway(sources).unwrap());
+        let state = Arc::new(config.gateway(sources, &supervisor).unwrap());
         let server = Server::start(&config.listen, state).unwrap();
-        Self { public: server.public(), operator: server.operator(), server: Some(server) }
+        Self { public: server.public(), operator: server.operator(), server: Some(server), supervisor }
     }
 
     pub(crate) fn wire(&self) -> TestConnection {

@@ -1,6 +1,7 @@
 //! What is told when nodes cannot be used.
 
 use serde_json::Value;
+use testkit::forgery::Forgery;
 use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
@@ -45,6 +46,78 @@ fn ready_tells_that_all_nodes_were_killed_before_the_next_poll() {
 /// The records of the log that are about a node.
 fn about<'a>(log: &'a [Value], node: &'a str) -> Vec<&'a Value> {
     log.iter().filter(|record| record["fields"]["node"] == node).collect()
+}
+
+/// `/status` and the live view had one sentence, or none, for whatever kept a node from being used, and the log had the first cause.
+#[test]
+fn the_state_of_a_node_says_why_it_is_down() {
+    let chain = Demo::with("");
+    let node = |mood| {
+        let proxy = Proxy::start(chain.public, "/v3/demo");
+        proxy.set(mood);
+        proxy
+    };
+    let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxies = [
+        ("hung", node(Mood::Hung), "no reply in time"),
+        ("unauthorized", node(Mood::Unauthorized), "HTTP status 401"),
+        ("syncing", node(Mood::Forging(Forgery::Syncing)), "it is syncing"),
+        ("other", node(Mood::OtherChain), "its chain id is"),
+        (
+            "liar",
+            node(Mood::Forging(Forgery::HeadAhead)),
+            "eth_getBlockByNumber for block latest is wrong (`hash`",
+        ),
+        (
+            "huge",
+            node(Mood::Forging(Forgery::HeadHugeNumber)),
+            "block latest is wrong (`number` has a value that no block has)",
+        ),
+    ];
+    let mut nodes: Vec<_> = proxies.iter().map(|(name, proxy, why)| (*name, proxy.url(), *why)).collect();
+    let plain = proxies[0].1.url().replace("http://", "https://");
+    nodes.push(("plain", plain, "TLS"));
+    nodes.push((
+        "no-such-host",
+        "http://no-such-host.invalid:8545".to_owned(),
+        "its host name cannot be resolved",
+    ));
+    nodes.push(("refused", format!("http://{refused}"), "cannot connect"));
+    let mut rest = format!(
+        "[[key]]\nkey = \"k\"\n[network]\nname = \"front\"\nchain_id = {}\n[pool]\nquorum = 1\npoll_interval_ms = 20\n",
+        chain_id(&chain)
+    );
+    for (name, url, _) in &nodes {
+        rest.push_str(&format!("[[node]]\nname = \"{name}\"\nurl = \"{url}\"\n"));
+    }
+    let gateway = Process::start("127.0.0.1:0", &rest, "info");
+    for (place, (name, _, why)) in nodes.iter().enumerate() {
+        let told = || {
+            let status = get(gateway.operator, "/status").json();
+            status["nodes"]["each"][place]["not_used_because"].as_str().unwrap_or_default().to_owned()
+        };
+        until(&format!("{name} is told with {why:?}, not {:?}", told()), || told().contains(why));
+    }
+    // Another cause than the first is logged at once.
+    proxies[1].1.set(Mood::Hung);
+    until("it is told", || {
+        let status = get(gateway.operator, "/status").json();
+        status["nodes"]["each"][1]["not_used_because"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("no reply in time")
+    });
+    gateway.terminate();
+    let (_, log) = gateway.ended();
+    let log: Vec<Value> = log.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    for why in ["HTTP status 401", "no reply in time"] {
+        assert!(about(&log, "unauthorized").iter().any(|line| line.to_string().contains(why)), "{log:#?}");
+    }
+}
+
+fn chain_id(chain: &Demo) -> String {
+    let id = chain.call("eth_chainId", "[]")["result"].as_str().unwrap().to_owned();
+    u64::from_str_radix(&id[2..], 16).unwrap().to_string()
 }
 
 /// A wrong `chain_id` was told as nodes that disagree, wrong credentials as replies that are no JSON-RPC, a wrong host name

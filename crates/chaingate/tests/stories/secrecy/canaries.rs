@@ -123,7 +123,7 @@ fn create_canaries(location: StoreLocation) -> Vec<Canary> {
             let (account, name) = ("canaries".to_owned(), format!("canary {number}"));
             let creation = KeyCreation { account, name, settings, ..KeyCreation::default() };
             let created = administration.create_key("test", &creation).await.unwrap();
-            canaries.push(Canary { key: created.key, secret });
+            canaries.push(Canary { key: created.made.key, secret });
         }
         canaries
     })

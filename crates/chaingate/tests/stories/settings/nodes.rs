@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::anvil::Anvil;
 use testkit::http::{TestConnection, get, request};
 use testkit::proxy::{Mood, Proxy};
 
@@ -89,6 +90,30 @@ fn a_head_that_stands_still_for_too_long_is_not_ready() {
     let (patient, hasty) = (ready_then_not(""), ready_then_not("head_stall_ms = 5000\n"));
     until("it is not ready any more", || !hasty.is_ready());
     assert!(patient.is_ready());
+}
+
+#[test]
+fn nodes_that_go_back_are_followed_after_the_time_that_the_pool_says() {
+    let Some(anvil) = Anvil::start(&[]) else { return };
+    anvil.mine(3);
+    let snapshot = anvil.ask("evm_snapshot", json!([]));
+    anvil.mine(2);
+    let proxy = Proxy::start(anvil.address, "/");
+    let following = |rollback_after_ms: u64| {
+        let pool = format!("[pool]\npoll_interval_ms = 20\nrollback_after_ms = {rollback_after_ms}\n");
+        Configured::with("", &format!("{}{pool}", node(&proxy.url())))
+    };
+    let (hasty, patient) = (following(1), following(3_600_000));
+    let head = |gateway: &Configured| gateway.ask("eth_blockNumber", "[]")["result"].clone();
+    for gateway in [&hasty, &patient] {
+        until("it has the head", || head(gateway) == "0x5");
+    }
+    assert_eq!(anvil.ask("evm_revert", json!([snapshot])), Value::Bool(true));
+    until("it follows the node", || head(&hasty) == "0x3");
+    let polls = || proxy.asked("eth_getBlockByNumber", r#"["latest",false]"#);
+    let polls_before = polls();
+    until("both have polled the node often", || polls() > polls_before + 50);
+    assert_eq!(head(&patient), "0x5");
 }
 
 /// A server that answers nothing and passes on what each connection sends first.
