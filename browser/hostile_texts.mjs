@@ -31,7 +31,7 @@ test("hostile texts: names of accounts and keys, browsers and audit entries are 
     await page.goto(href);
     await checkPage(page, href);
     accounts.push(...await page.locator("tbody .name").allTextContents());
-    const more = page.getByRole("link", { name: "More accounts" });
+    const more = page.getByRole("link", { name: "Next page" });
     href = await more.count() > 0 ? await more.getAttribute("href") : null;
   }
   showsAll(accounts);

@@ -94,7 +94,7 @@ impl Health {
         self.0.has_failed_call
     }
 
-    /// Whether a call or a poll has failed since the last good one. Calls that were given up do not count.
+    /// Whether a call has failed since the last good one. Neither calls that were given up count, nor polls.
     pub(crate) fn has_fault(&self) -> bool {
         self.0.has_fault
     }

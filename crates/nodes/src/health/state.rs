@@ -45,7 +45,7 @@ pub(super) struct HealthState {
     faults: u8,
     /// Whether the last call failed. Polls do not change it.
     pub(super) has_failed_call: bool,
-    /// Whether a call or a poll has failed since the last good one. Calls that were given up do not count.
+    /// Whether a call has failed since the last good one. Neither calls that were given up count, nor polls.
     pub(super) has_fault: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
@@ -86,7 +86,7 @@ impl HealthState {
                 Self { has_failed_call: false, has_fault: false, ..self }.after_good(now, chance)
             }
             Observation::PollGood if self.has_failed_call => self,
-            Observation::PollGood => Self { has_fault: false, ..self }.after_good(now, chance),
+            Observation::PollGood => self.after_good(now, chance),
             Observation::Bad(Fault::RateLimited) | Observation::PollBad(Fault::RateLimited) => {
                 let rate_limited_until = self.rate_limited_until.max(Some(now + RATE_LIMITED));
                 Self { is_probed: false, rate_limited_until, ..self }
@@ -98,8 +98,8 @@ impl HealthState {
                 Self { has_fault: true, ..after_failed_call }.after_bad(observation, now, chance)
             }
             Observation::Silent => after_failed_call.after_bad(observation, now, chance),
-            Observation::PollBad(Fault::Wrong) => Self { has_fault: true, ..self }.after_wrong_answer(now),
-            Observation::PollBad(_) => Self { has_fault: true, ..self }.after_bad(observation, now, chance),
+            Observation::PollBad(Fault::Wrong) => self.after_wrong_answer(now),
+            Observation::PollBad(_) => self.after_bad(observation, now, chance),
         }
     }
 

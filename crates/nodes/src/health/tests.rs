@@ -51,8 +51,7 @@ async fn calls_that_were_given_up_are_no_faults() {
         (Observation::Silent, true),
         (Observation::PollGood, true),
         (Observation::Good, false),
-        (Observation::PollBad(Fault::Closed), true),
-        (Observation::PollGood, false),
+        (Observation::PollBad(Fault::Closed), false),
         (WRONG, true),
     ] {
         health.record(observation, Instant::now());

@@ -217,6 +217,9 @@ impl<W: Watched> Questions<'_, W> {
     }
 
     pub(super) async fn reply(&self, call: RpcCall) -> Result<RpcReply, NodeFault> {
+        // Calls of another class are sent apart, so that no poll shares a batch with a look-up of old data.
+        let class = if self.shows_presence { call.class } else { Class::Bulk };
+        let call = RpcCall { class, ..call };
         if self.shows_presence {
             self.node.record_question();
         }
