@@ -94,7 +94,7 @@ impl Health {
         self.0.has_failed_call
     }
 
-    /// Whether a call has failed since the last good one. Neither calls that were given up count, nor polls.
+    /// Whether a call has failed since the last good one, or a poll was wrong. Neither calls that were given up count, nor other polls.
     pub(crate) fn has_fault(&self) -> bool {
         self.0.has_fault
     }

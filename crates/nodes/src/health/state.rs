@@ -45,7 +45,7 @@ pub(super) struct HealthState {
     faults: u8,
     /// Whether the last call failed. Polls do not change it.
     pub(super) has_failed_call: bool,
-    /// Whether a call has failed since the last good one. Neither calls that were given up count, nor polls.
+    /// Whether a call has failed since the last good one, or a poll was wrong. Neither calls that were given up count, nor other polls.
     pub(super) has_fault: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
@@ -98,7 +98,7 @@ impl HealthState {
                 Self { has_fault: true, ..after_failed_call }.after_bad(observation, now, chance)
             }
             Observation::Silent => after_failed_call.after_bad(observation, now, chance),
-            Observation::PollBad(Fault::Wrong) => self.after_wrong_answer(now),
+            Observation::PollBad(Fault::Wrong) => Self { has_fault: true, ..self }.after_wrong_answer(now),
             Observation::PollBad(_) => self.after_bad(observation, now, chance),
         }
     }

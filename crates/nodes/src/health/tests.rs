@@ -52,7 +52,7 @@ async fn calls_that_were_given_up_are_no_faults() {
         (Observation::PollGood, true),
         (Observation::Good, false),
         (Observation::PollBad(Fault::Closed), false),
-        (WRONG, true),
+        (Observation::PollBad(Fault::Wrong), true),
     ] {
         health.record(observation, Instant::now());
         assert_eq!(health.has_fault(), has_fault, "{observation:?}");
