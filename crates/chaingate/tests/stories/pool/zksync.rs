@@ -72,6 +72,8 @@ fn one_liar_of_three_changes_nothing_where_blocks_cannot_be_proven() {
 fn what_is_in_blocks_that_cannot_be_proven_is_confirmed() {
     let chain = Demo::with("");
     let (_proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
+    // Until then nobody can know that there is no receipt.
+    front.wait_for_histories();
     let hash = format!(r#"["0x{}"]"#, "ab".repeat(32));
     for (method, params) in [
         ("eth_getBlockByNumber", r#"["0x5",true]"#),
