@@ -1,109 +1,97 @@
-//! The demo chain: a small chain of our own with something of everything, made on the first start.
+//! The demo chain: a small chain of our own with something of everything, imported on the first start.
 //!
-//! Every fork from Frontier to the newest has some blocks. There are transactions of every type, uncles, contracts,
-//! withdrawals, failures of every kind, logs with 0 to 4 topics and more than 10,000 of them, and raw records.
-//! `docs/demo-chain.md` says what is where. It is the same chain on every machine, hash by hash.
+//! Its files are in `chain/`; `crates/demo_builder` writes them, and has the tests. `docs/demo-chain.md` says what is where.
+//!
+//! `chaingate` serves it where the network is named `demo`:
+//!
+//! ```no_run
+//! let archive = demo::open("/var/lib/chaingate".as_ref(), |done, all| println!("{done} of {all} blocks"));
+//! assert_eq!(archive.unwrap().snapshot().head_hash(), demo::HEAD_HASH);
+//! ```
 
-pub mod accounts; // who acts
-pub mod contracts; // what they call
-pub mod facts; // what is where, by name
-mod raw; // the records of a layer 2
-mod schedule; // which rules when
-mod story; // what happens, block by block
-mod writer; // how it becomes blocks
-
-#[cfg(test)]
-mod tests;
-
-use alloy_primitives::{B256, b256};
-use archive::{
-    Archive, GenesisError, ImportError, ImportObserver, ImportProgress, OpenError, RawRecordsError,
-    StoreError,
-};
-use chain_builder::{BuildError, BuiltBlock};
-use facts::Facts;
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
-use writer::Writer;
 
-pub use schedule::{CHAIN_ID, genesis};
+use alloy_primitives::{Address, B256, address, b256};
+use alloy_rlp::Decodable as _;
+use archive::{
+    Archive, Block, ImportError, ImportObserver, ImportProgress, OpenError, RawRecordsError, StoreError,
+};
+use flate2::read::GzDecoder;
+
+/// No public network has this number.
+pub const CHAIN_ID: u64 = 1_337_255;
 
 /// Number of the newest block.
-pub const HEAD_NUMBER: u64 = story::HEAD;
+pub const HEAD_NUMBER: u64 = 255;
 
 /// Hash of the newest block. Everything else on the chain follows from it, so it is all that has to be compared.
 pub const HEAD_HASH: B256 = b256!("59e710980827cba05123a2c453c7845674b380e9c27257db55b524314012a017");
 
-/// The whole chain in memory.
-#[derive(Debug)]
-pub struct DemoChain {
-    /// Its genesis, in geth's format.
-    pub genesis: String,
-    /// All blocks but the genesis.
-    pub blocks: Vec<BuiltBlock>,
-    /// What is where.
-    pub facts: Facts,
-    /// The raw records, as [`Archive::import_raw_records`] takes them.
-    pub raw_records: String,
-}
+/// Hash of block 0.
+const GENESIS_HASH: B256 = b256!("3671059a076220d299f1b3629b4812cff6e1b7d7543f4a1d2317d355a05ac6e3");
 
-/// Makes the chain, which takes a fraction of a second.
-pub fn build() -> Result<DemoChain, DemoError> {
-    let mut writer = Writer::new()?;
-    story::write(&mut writer)?;
-    let (blocks, marks) = writer.finish();
-    let facts = Facts::new(&blocks, &marks);
-    let raw_records = raw::lines(&blocks, &facts);
-    Ok(DemoChain { genesis: genesis_json(), blocks, facts, raw_records })
-}
+/// Number of the newest block with raw records.
+const RAW_BLOCK_LAST: u64 = 247;
 
-/// The genesis as text, in geth's format.
-pub fn genesis_json() -> String {
-    serde_json::to_string(&genesis()).expect("a genesis has only string keys, so it is JSON")
-}
+/// The contract Tour, whose storage slot 0 has the value 1234.
+pub const TOUR: Address = address!("A7918D253764E42d60C3ce2010a34d5a1e7C1398");
 
-/// Opens the archive with the demo chain in a data directory. A missing chain is created, an interrupted creation is
+/// The genesis, in geth's format.
+pub const GENESIS: &str = include_str!("../chain/genesis.json");
+
+/// All blocks but the genesis, as `geth export` writes them.
+const BLOCKS_GZ: &[u8] = include_bytes!("../chain/blocks.rlp.gz");
+
+/// The raw records, as [`Archive::import_raw_records`] takes them.
+const RAW_RECORDS_GZ: &[u8] = include_bytes!("../chain/raw_records.jsonl.gz");
+
+/// Opens the archive with the demo chain in a data directory. A missing chain is imported, an interrupted import is
 /// continued, and a complete chain is opened as it is.
 ///
 /// `progress` gets the number of stored blocks and the number of all blocks, after every block.
 pub fn open(data_dir: &Path, progress: impl FnMut(u64, u64)) -> Result<Archive, DemoError> {
-    let archive = Archive::open_or_create(data_dir, &genesis_json())?;
+    let archive = Archive::open_or_create(data_dir, GENESIS)?;
     if is_complete(&archive)? {
         return Ok(archive);
     }
-    store(&archive, build()?, progress)?;
-    Ok(archive)
-}
-
-fn store(archive: &Archive, chain: DemoChain, progress: impl FnMut(u64, u64)) -> Result<(), DemoError> {
-    let blocks = chain.blocks.into_iter().map(|built| built.block);
-    archive.import_blocks(blocks, &mut ProgressCallback(progress))?;
+    archive.import_blocks(blocks()?, &mut ProgressCallback(progress))?;
     let found = archive.snapshot().head_hash();
     if found != HEAD_HASH {
         return Err(DemoError::OtherHead { found });
     }
     // The records come last, so that their presence shows that everything is stored.
-    archive.import_raw_records(chain.raw_records.as_bytes())?;
-    Ok(())
+    archive.import_raw_records(BufReader::new(GzDecoder::new(RAW_RECORDS_GZ)))?;
+    Ok(archive)
 }
 
-/// Whether an archive holds a part of this chain, because its creation was interrupted.
+/// Whether an archive holds a part of this chain, because its import was interrupted.
 pub fn is_unfinished(archive: &Archive) -> bool {
-    archive.chain().chain_id() == CHAIN_ID
+    is_of_this_chain(archive)
         && archive.snapshot().head() <= HEAD_NUMBER
         && !is_complete(archive).unwrap_or(true)
-        && is_of_this_chain(archive)
 }
 
 /// Whether an archive begins with the genesis block of this chain.
 pub fn is_of_this_chain(archive: &Archive) -> bool {
-    let genesis = archive::ChainSpec::from_genesis(genesis()).map(|chain| chain.genesis_header().hash_slow());
-    archive.snapshot().genesis_hash().ok() == genesis.ok()
+    archive.snapshot().genesis_hash().is_ok_and(|hash| hash == GENESIS_HASH)
 }
 
 /// Whether an archive holds the chain up to its head, with its records.
 fn is_complete(archive: &Archive) -> Result<bool, StoreError> {
     let snapshot = archive.snapshot();
-    Ok(snapshot.head_hash() == HEAD_HASH && snapshot.raw_records(*story::RAW_BLOCKS.end())?.is_some())
+    Ok(snapshot.head_hash() == HEAD_HASH && snapshot.raw_records(RAW_BLOCK_LAST)?.is_some())
+}
+
+fn blocks() -> Result<Vec<Block>, DemoError> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(BLOCKS_GZ).read_to_end(&mut bytes)?;
+    let mut rest = bytes.as_slice();
+    let mut blocks = Vec::new();
+    while !rest.is_empty() {
+        blocks.push(Block::decode(&mut rest)?);
+    }
+    Ok(blocks)
 }
 
 /// Forwards the progress of an import to a function.
@@ -124,12 +112,12 @@ pub enum DemoError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The genesis is invalid.
-    #[error("the demo chain's genesis: {0}")]
-    Genesis(#[from] GenesisError),
-    /// A block cannot be made.
-    #[error("the demo chain cannot be made: {0}")]
-    Build(#[from] BuildError),
+    /// A file of the chain cannot be unpacked.
+    #[error("a file of the demo chain is damaged: {0}")]
+    Unpack(#[from] io::Error),
+    /// A block of the chain cannot be decoded.
+    #[error("a block of the demo chain is damaged: {0}")]
+    Decode(#[from] alloy_rlp::Error),
     /// A block does not go into the archive.
     #[error("the demo chain cannot be stored: {0}")]
     Import(#[from] ImportError),

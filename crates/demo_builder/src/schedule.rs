@@ -6,7 +6,7 @@ use alloy_primitives::{Bytes, U256};
 use chain_builder::{DIFFICULTY_MIN, Era, fork_schedule, system_contracts};
 
 /// No public network has this number.
-pub const CHAIN_ID: u64 = 1_337_255;
+pub(super) const CHAIN_ID: u64 = 1_337_255;
 
 /// Midnight of 2025-01-01 in UTC. The past, so that no clock is ever behind the chain.
 const GENESIS_TIME: u64 = 1_735_689_600;

@@ -1,4 +1,7 @@
 use super::*;
+use archive::OpenError;
+use flate2::read::GzDecoder;
+use std::io::Read as _;
 
 #[test]
 fn the_chain_is_the_same_everywhere() {
@@ -6,11 +9,39 @@ fn the_chain_is_the_same_everywhere() {
     let head = chain.blocks.last().unwrap();
     assert_eq!(head.block.header.number, HEAD_NUMBER);
     assert_eq!(head.hash, HEAD_HASH);
+    assert_eq!(genesis().config.chain_id, CHAIN_ID);
+    assert_eq!(contracts::TOUR.address(), demo::TOUR);
     assert_eq!(chain.raw_records, build().unwrap().raw_records);
 }
 
+// Compression may differ between versions of its library; what is compressed may not.
 #[test]
-fn the_first_start_makes_the_chain_and_the_second_finds_it() {
+fn the_files_of_the_product_are_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    build().unwrap().write(folder.path()).unwrap();
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/chain");
+    for name in ["genesis.json", "blocks.rlp.gz", "raw_records.jsonl.gz"] {
+        let [built, committed] = [folder.path(), &committed].map(|folder| content(&folder.join(name)));
+        assert!(
+            built == committed,
+            "{name} is out of date; write it with cargo run -p chaingate-demo-builder"
+        );
+    }
+}
+
+/// The content of a file, unpacked if it is compressed.
+fn content(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    if path.extension().is_none_or(|extension| extension != "gz") {
+        return bytes;
+    }
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
+    unpacked
+}
+
+#[test]
+fn the_first_start_imports_the_chain_and_the_second_finds_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Vec::new();
     let archive = open(folder.path(), |done, total| seen.push((done, total))).unwrap();

@@ -1,5 +1,5 @@
 //! `docs/demo-chain.md` says what is true. Its tables are written by this test:
-//! `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate-demo` puts the chain's facts into them.
+//! `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate-demo-builder` puts the chain's facts into them.
 
 use super::*;
 use accounts::{ACCOUNTS, DemoAccount};
@@ -15,7 +15,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo-chain.m
 #[test]
 fn the_document_has_the_facts_of_the_chain() {
     let demo = Demo::new();
-    let before = std::fs::read_to_string(PATH).unwrap();
+    let before = fs::read_to_string(PATH).unwrap();
     let mut after = before.clone();
     for (name, table) in [
         ("chain", chain_table(&demo)),
@@ -30,7 +30,7 @@ fn the_document_has_the_facts_of_the_chain() {
         after = with_table(&after, name, &table);
     }
     if std::env::var_os("CHAINGATE_WRITE_DOCS").is_some() {
-        std::fs::write(PATH, &after).unwrap();
+        fs::write(PATH, &after).unwrap();
         return;
     }
     assert!(before == after, "docs/demo-chain.md is out of date; write it with CHAINGATE_WRITE_DOCS=1");
@@ -39,7 +39,7 @@ fn the_document_has_the_facts_of_the_chain() {
 #[test]
 fn the_document_names_nothing_that_is_not_there() {
     let demo = Demo::new();
-    let text = std::fs::read_to_string(PATH).unwrap();
+    let text = fs::read_to_string(PATH).unwrap();
     let (hashes, addresses) = (known_hashes(&demo), known_addresses());
     let mut found = 0;
     for word in text.split(|letter: char| !letter.is_ascii_alphanumeric()) {
@@ -168,7 +168,7 @@ fn block_table(demo: &Demo) -> String {
             format!("`{name}`"),
         ]
     });
-    table(["block", "hash", "what there is to see", "name in `demo::facts`"], rows)
+    table(["block", "hash", "what there is to see", "name in `demo_builder::facts`"], rows)
 }
 
 fn transaction_table(demo: &Demo) -> String {
@@ -178,5 +178,5 @@ fn transaction_table(demo: &Demo) -> String {
         let summary = format!("{block} (`{block:#x}`), {}", transaction.as_ref()?.index);
         Some([summary, hash, (*about).to_owned(), format!("`{name}`")])
     });
-    table(["block, index", "hash", "what there is to see", "name in `demo::facts`"], rows)
+    table(["block, index", "hash", "what there is to see", "name in `demo_builder::facts`"], rows)
 }

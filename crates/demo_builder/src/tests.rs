@@ -4,7 +4,7 @@ mod blocks; // eras, uncles, withdrawals
 mod calls; // what contracts answer
 mod document; // docs/demo-chain.md
 mod logs; // topics, and too many of them
-mod opening; // making the archive, once
+mod opening; // the archive that the product makes
 mod raw; // the records of a layer 2
 mod source; // contracts/ and the people
 mod state; // storage, code, self-destruction
@@ -14,7 +14,9 @@ use super::{
     facts::{Facts, Point},
     *,
 };
-use archive::Snapshot;
+use alloy_primitives::B256;
+use archive::{Archive, Snapshot};
+use demo::{CHAIN_ID, HEAD_HASH, HEAD_NUMBER, open};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -28,10 +30,8 @@ struct Demo {
 impl Demo {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let chain = build().unwrap();
-        let facts = chain.facts.clone();
-        let archive = Archive::open_or_create(folder.path(), &chain.genesis).unwrap();
-        store(&archive, chain, |_, _| {}).unwrap();
+        let facts = build().unwrap().facts;
+        let archive = open(folder.path(), |_, _| {}).unwrap();
         Self { facts, snapshot: archive.snapshot(), _folder: folder }
     }
 

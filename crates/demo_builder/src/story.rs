@@ -16,7 +16,7 @@ use chain_builder::{BuildError, Era};
 
 #[cfg(test)]
 pub(super) use newest::LOGS_PER_CHATTER_BLOCK;
-pub(super) use newest::{CHATTER_BLOCKS, HEAD, RAW_BLOCKS};
+pub(super) use newest::{CHATTER_BLOCKS, RAW_BLOCKS};
 
 /// Writes the whole chain.
 pub(super) fn write(w: &mut Writer) -> Result<(), BuildError> {

@@ -174,7 +174,7 @@ impl Writer {
         message: TransactionAction,
     ) -> &mut Self {
         let nonce = self.take_nonce(from);
-        let fees = Fees::over(self.base_fee());
+        let fees = GasOffer::over(self.base_fee());
         let signer = from.signer();
         let transaction = match (envelope, message.to) {
             (Envelope::Unprotected, _) => signer.sign(legacy(None, nonce, fees, message)),
@@ -302,31 +302,31 @@ impl Writer {
 
 /// What a transaction offers per gas.
 #[derive(Debug, Clone, Copy)]
-struct Fees {
+struct GasOffer {
     price: u128,
     max: u128,
     tip: u128,
 }
 
-impl Fees {
+impl GasOffer {
     fn over(base_fee: Option<u128>) -> Self {
         let price = base_fee.map_or(GAS_PRICE, |fee| fee + TIP);
         Self { price, max: base_fee.unwrap_or_default() * 2 + TIP, tip: TIP }
     }
 }
 
-fn legacy(chain_id: Option<u64>, nonce: u64, fees: Fees, message: TransactionAction) -> TxLegacy {
+fn legacy(chain_id: Option<u64>, nonce: u64, fees: GasOffer, message: TransactionAction) -> TxLegacy {
     let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     TxLegacy { chain_id, nonce, gas_price: fees.price, gas_limit, to, value, input }
 }
 
-fn with_list(access_list: AccessList, nonce: u64, fees: Fees, message: TransactionAction) -> TxEip2930 {
+fn with_list(access_list: AccessList, nonce: u64, fees: GasOffer, message: TransactionAction) -> TxEip2930 {
     let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     let (chain_id, gas_price) = (CHAIN_ID, fees.price);
     TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
 }
 
-fn dynamic(nonce: u64, fees: Fees, message: TransactionAction) -> TxEip1559 {
+fn dynamic(nonce: u64, fees: GasOffer, message: TransactionAction) -> TxEip1559 {
     let TransactionAction { to, value, data: input, gas: gas_limit } = message;
     TxEip1559 {
         chain_id: CHAIN_ID,
@@ -345,7 +345,7 @@ fn with_blobs(
     blobs: Vec<B256>,
     to: Address,
     nonce: u64,
-    fees: Fees,
+    fees: GasOffer,
     message: TransactionAction,
 ) -> TxEip4844 {
     TxEip4844 {
@@ -367,7 +367,7 @@ fn delegating(
     authorization_list: Vec<SignedAuthorization>,
     to: Address,
     nonce: u64,
-    fees: Fees,
+    fees: GasOffer,
     message: TransactionAction,
 ) -> TxEip7702 {
     TxEip7702 {
