@@ -4,13 +4,13 @@
 //! array, `Type|null` may be null, and other bars separate alternatives.
 
 /// A type: its name, what it is, and its shape.
-pub(super) struct Type {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) shape: Shape,
+pub(crate) struct Type {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) shape: Shape,
 }
 
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A string that matches this pattern.
     Text(&'static str),
     /// A JSON type by its name.
@@ -21,14 +21,13 @@ pub(super) enum Shape {
 }
 
 use Shape::{Object, OneOf, Plain, Text};
-use methods::Param;
 
 const fn row(name: &'static str, about: &'static str, shape: Shape) -> Type {
     Type { name, about, shape }
 }
 
 #[rustfmt::skip]
-pub(super) static TYPES: &[Type] = &[
+pub(crate) static TYPES: &[Type] = &[
     row("Quantity", "a number: `0x` and hexadecimal without leading zeros; in results, lower case", Text("^0[xX](0|[1-9a-fA-F][0-9a-fA-F]*)$")),
     row("Data", "bytes: `0x` and two digits each; in results, lower case", Text("^0[xX]([0-9a-fA-F]{2})*$")),
     row("Address", "20 bytes", Text("^0[xX][0-9a-fA-F]{40}$")),
@@ -64,6 +63,7 @@ pub(super) static TYPES: &[Type] = &[
     row("Withdrawal", "ether from the consensus layer", Object("index:Quantity validatorIndex:Quantity address:Address amount:Quantity")),
     row("TransactionOrHash", "a transaction or its hash", OneOf("Transaction|Hash")),
     row("Block", "a block. `transactions` are hashes, or whole transactions if `fullTransactions` is `true`. In front of nodes there is no `totalDifficulty`, because it cannot be proven. Other optional members depend on the fork", Object("number:Quantity hash:Hash parentHash:Hash nonce:Data mixHash:Hash sha3Uncles:Hash logsBloom:Data transactionsRoot:Hash stateRoot:Hash receiptsRoot:Hash miner:Address difficulty:Quantity totalDifficulty?:Quantity extraData:Data size:Quantity gasLimit:Quantity gasUsed:Quantity timestamp:Quantity transactions:[TransactionOrHash] uncles:[Hash] baseFeePerGas?:Quantity withdrawals?:[Withdrawal] withdrawalsRoot?:Hash blobGasUsed?:Quantity excessBlobGas?:Quantity parentBeaconBlockRoot?:Hash requestsHash?:Hash slotNumber?:Quantity blockAccessListHash?:Hash")),
+    row("Header", "the header of a block. Optional members depend on the fork", Object("number:Quantity hash:Hash parentHash:Hash nonce:Data mixHash:Hash sha3Uncles:Hash logsBloom:Data transactionsRoot:Hash stateRoot:Hash receiptsRoot:Hash miner:Address difficulty:Quantity extraData:Data gasLimit:Quantity gasUsed:Quantity timestamp:Quantity baseFeePerGas?:Quantity withdrawalsRoot?:Hash blobGasUsed?:Quantity excessBlobGas?:Quantity parentBeaconBlockRoot?:Hash requestsHash?:Hash slotNumber?:Quantity blockAccessListHash?:Hash")),
     row("Uncle", "an uncle's header", Object("number:Quantity hash:Hash parentHash:Hash nonce:Data mixHash:Hash sha3Uncles:Hash logsBloom:Data transactionsRoot:Hash stateRoot:Hash receiptsRoot:Hash miner:Address difficulty:Quantity totalDifficulty:null extraData:Data size:Quantity gasLimit:Quantity gasUsed:Quantity timestamp:Quantity uncles:[Hash] baseFeePerGas?:Quantity")),
     row("FeeHistory", "fees of a range of blocks and of the block after it", Object("oldestBlock:Quantity baseFeePerGas:[Quantity] gasUsedRatio:[Number] baseFeePerBlobGas:[Quantity] blobGasUsedRatio:[Number] reward?:[Rewards]")),
     row("Rewards", "priority fees of one block, by percentile", OneOf("[Quantity]")),
@@ -73,29 +73,8 @@ pub(super) static TYPES: &[Type] = &[
     row("Bytes", "bytes as JSON integers", OneOf("[Integer]")),
 ];
 
-/// The type of a parameter.
-pub(super) fn of_param(param: Param) -> &'static str {
-    match param {
-        Param::Address => "Address",
-        Param::Position => "Position",
-        Param::StateBlock => "BlockId",
-        Param::BlockNumber | Param::NewestBlock => "BlockNumber",
-        Param::AnyBlock => "BlockIdOrDecimal",
-        Param::BlockInteger => "Integer",
-        Param::BlockHash | Param::TransactionHash => "Hash",
-        Param::BlockCount => "Count",
-        Param::RewardPercentiles => "[Number]",
-        Param::Index => "Quantity",
-        Param::Filter => "Filter",
-        Param::Call => "Call",
-        Param::StateOverrides => "StateOverrides",
-        Param::BlockOverrides => "BlockOverrides",
-        Param::FullTransactions => "Boolean",
-    }
-}
-
 /// The members of an object: name, type, and whether it is always there.
-pub(super) fn members(object: &'static str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+pub(crate) fn members(object: &'static str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     object.split(' ').filter_map(|member| member.split_once(':')).map(|(name, shape)| {
         let always = !name.ends_with('?');
         (name.trim_end_matches('?'), shape, always)

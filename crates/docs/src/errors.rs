@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use answers::{AnswerLimits, Failure, Unresolved};
+use answers::{CALL_MEMORY_BYTES_MAX, Failure, Unresolved};
 use archive::StopReason;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use gateway::{ErrorReply, NotAdmitted, ReplyRefused, Unanswerable};
@@ -12,9 +12,9 @@ use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault};
 use methods::{ParamFault, Tag};
 
-use super::GENERATED;
+use crate::GENERATED;
 
-pub(super) fn document() -> String {
+pub(crate) fn document() -> String {
     let mut text = format!(
         "# Errors\n\n{GENERATED}\n\n\
          An error is a JSON-RPC 2.0 reply:\n\n\
@@ -109,7 +109,7 @@ fn http_requests() -> Vec<ErrorExample> {
         ("has a head that is not HTTP", Refused::BadHead.into()),
         ("has no `Host` header, more than one, or an invalid one", Refused::BadHost.into()),
         (
-            "has a head of more than `header_bytes_max` (over HTTP/2, without a body) or `headers_max`",
+            "has a head of more than 16 KiB (over HTTP/2, without a body) or more than 100 headers",
             Refused::HeadTooLarge.into(),
         ),
         ("has a body that ended early", Refused::Broken.into()),
@@ -223,8 +223,8 @@ fn answers() -> Vec<ErrorExample> {
     let stopped = |reason: StopReason| Failure::Execution(reason.to_string()).into();
     rows.chain([
         (
-            "a call needs more memory than `call_memory_bytes_max`",
-            stopped(StopReason::Memory { bytes_max: AnswerLimits::default().call_memory_bytes_max }),
+            "a call needs more than 64 MiB of EVM memory",
+            stopped(StopReason::Memory { bytes_max: CALL_MEMORY_BYTES_MAX }),
         ),
         (
             "one precompiled contract would run for longer than 3 seconds",

@@ -3,11 +3,11 @@
 use methods::Method;
 use serde_json::{Map, Value, json};
 
-use super::examples::Example;
-use super::method_facts;
-use super::types::{Shape, TYPES, Type, members, of_param};
+use crate::examples::Example;
+use crate::method_facts;
+use crate::types::{Shape, TYPES, Type, members};
 
-pub(super) fn document(examples: &[Example]) -> String {
+pub(crate) fn document(examples: &[Example]) -> String {
     let methods: Vec<_> = examples.iter().map(method).collect();
     let schemas: Map<_, _> = TYPES.iter().map(|row| (row.name.to_owned(), component(row))).collect();
     let document = json!({
@@ -35,7 +35,7 @@ fn method(example: &Example) -> Value {
     let method = example.method;
     let params = method.params().enumerate().map(|(position, param)| {
         let required = position < method.required.len();
-        let mut schema = schema(of_param(param));
+        let mut schema = schema(param.type_name());
         if !required {
             // A parameter that may be left out may also be null.
             schema = json!({ "anyOf": [schema, { "type": "null" }] });
@@ -43,7 +43,7 @@ fn method(example: &Example) -> Value {
                 schema["default"] = parsed(default);
             }
         }
-        let about = method_facts::about_param(param);
+        let about = param.about();
         json!({ "name": param.name(), "description": about, "required": required, "schema": schema })
     });
     let errors = method_facts::errors(example).into_iter().map(|(_, error)| {
@@ -116,8 +116,8 @@ fn schema(shape: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::examples_without_replies;
     use super::*;
+    use crate::examples::examples_without_replies;
 
     #[test]
     fn every_type_that_is_named_is_there_and_none_is_idle() {

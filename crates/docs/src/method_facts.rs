@@ -4,38 +4,17 @@ use std::time::Duration;
 
 use alloy_primitives::Bytes;
 use answers::remote_settings::PoolConfig;
-use answers::{AnswerLimits, Failure, Unresolved};
+use answers::{AnswerLimits, CALL_MEMORY_BYTES_MAX, Failure, Unresolved};
 use gateway::{ErrorReply, Unanswerable};
 use methods::{
     BlockParam, DeadlineKind, FeeQuery, NetworkFamily, Param, ParamFault, Query, SimulationKind,
     WorkPlacement,
 };
 
-use super::examples::Example;
-
-/// What a parameter means.
-pub(super) fn about_param(param: Param) -> &'static str {
-    match param {
-        Param::Address => "the account or contract",
-        Param::Position => "the storage slot",
-        Param::StateBlock | Param::BlockNumber | Param::AnyBlock | Param::BlockInteger | Param::BlockHash => {
-            "the block"
-        }
-        Param::NewestBlock => "the last block of the range",
-        Param::BlockCount => "the number of blocks, at most 1,024",
-        Param::RewardPercentiles => "up to 100 numbers from 0 to 100, sorted",
-        Param::Index => "the index in the block, counted from 0",
-        Param::TransactionHash => "the transaction",
-        Param::Filter => "the blocks, addresses and topics",
-        Param::Call => "the message to execute",
-        Param::StateOverrides => "accounts to change for this call",
-        Param::BlockOverrides => "fields of the block to change for this call",
-        Param::FullTransactions => "whether `transactions` has whole transactions instead of hashes",
-    }
-}
+use crate::examples::Example;
 
 /// The default of an optional parameter as JSON; `None` if it has no default.
-pub(super) fn param_default(param: Param) -> Option<&'static str> {
+pub(crate) fn param_default(param: Param) -> Option<&'static str> {
     match param {
         Param::StateBlock => Some("\"latest\""),
         Param::FullTransactions => Some("false"),
@@ -58,7 +37,7 @@ pub(super) fn param_default(param: Param) -> Option<&'static str> {
 }
 
 /// The kind of a method, as nodes.md names it.
-pub(super) fn kind(query: &Query<BlockParam>) -> &'static str {
+pub(crate) fn kind(query: &Query<BlockParam>) -> &'static str {
     match query {
         Query::Gateway(_) => "chain",
         Query::Fees(_) => "fees",
@@ -74,7 +53,7 @@ pub(super) fn kind(query: &Query<BlockParam>) -> &'static str {
 type ErrorCase = (&'static str, ErrorReply);
 
 /// When a method fails, and with which error, besides the errors of every method.
-pub(super) fn errors(example: &Example) -> Vec<ErrorCase> {
+pub(crate) fn errors(example: &Example) -> Vec<ErrorCase> {
     let rules = &example.method.rules;
     let mut errors = match &example.query {
         Query::State(_) => state_errors(),
@@ -148,7 +127,7 @@ fn timeout(deadline: DeadlineKind) -> Failure {
 }
 
 /// The limits of a method: each with its default and the configuration key that changes it.
-pub(super) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
+pub(crate) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
     let mut lines = Vec::new();
     if let WorkPlacement::Pooled(deadline) = example.method.rules.work {
         lines.push(match deadline {
@@ -169,11 +148,11 @@ pub(super) fn limits(example: &Example, limits: &AnswerLimits) -> Vec<String> {
             lines.push(format!("{blocks} blocks (`log_blocks_max`)"));
         }
         Query::Simulation(_) => {
-            let (multiple, memory) = (limits.call_gas_multiple, limits.call_memory_bytes_max >> 20);
+            let (multiple, memory) = (limits.call_gas_multiple, CALL_MEMORY_BYTES_MAX >> 20);
             lines.push(format!(
                 "gas of {multiple} times the gas limit of the newest block (`call_gas_multiple`)"
             ));
-            lines.push(format!("{memory} MiB of memory (`call_memory_bytes_max`)"));
+            lines.push(format!("{memory} MiB of memory"));
         }
         Query::Gateway(_)
         | Query::Fees(_)

@@ -10,33 +10,33 @@ use methods::{BlockParam, GatewayQuery, METHODS, Method, Query};
 use resources::Supervisor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
-use crate::config::Config;
-use crate::source;
+use chaingate::config::Config;
+use chaingate::source;
 
 /// The example of a method, and the reply to it.
-pub(super) struct Example {
-    pub(super) method: &'static Method,
+pub(crate) struct Example {
+    pub(crate) method: &'static Method,
     /// What the parameters are read into.
-    pub(super) query: Query<BlockParam>,
+    pub(crate) query: Query<BlockParam>,
     /// The whole reply as it came. `rpc.discover` has none: its result is the OpenRPC document, which contains the examples.
     reply: Option<String>,
 }
 
 impl Example {
     /// The result as JSON.
-    pub(super) fn result(&self) -> Option<&str> {
+    pub(crate) fn result(&self) -> Option<&str> {
         let mut members = Value::read(self.reply.as_deref()?).and_then(Value::members)?;
         members.find(|member| member.name == "result").map(|member| member.value.raw())
     }
 
     /// The reply in several lines, with long strings and lists shortened.
-    pub(super) fn shown_reply(&self) -> Option<String> {
+    pub(crate) fn shown_reply(&self) -> Option<String> {
         Some(shown(Value::read(self.reply.as_deref()?)?, 0))
     }
 }
 
 /// An example of every method, in the order of the table. The demo chain is built in a temporary directory.
-pub(super) fn examples() -> Result<Vec<Example>, String> {
+pub(crate) fn examples() -> Result<Vec<Example>, String> {
     let directory = TemporaryDirectory::new()?;
     let mut config = Config::default();
     config.data_dir.clone_from(&directory.0);
@@ -54,7 +54,7 @@ pub(super) fn examples() -> Result<Vec<Example>, String> {
     Ok(examples)
 }
 
-pub(super) fn examples_without_replies() -> Result<Vec<Example>, String> {
+pub(crate) fn examples_without_replies() -> Result<Vec<Example>, String> {
     let each = METHODS.iter().map(|method| {
         let query = method.example_query().map_err(|fault| format!("{}: {fault:?}", method.name))?;
         Ok(Example { method, query, reply: None })

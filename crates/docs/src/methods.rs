@@ -7,12 +7,12 @@ use callers::BATCH_CREDITS;
 use gateway::{REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use methods::{Cacheable, Method, MissingBlock, NetworkFamily, Param};
 
-use super::examples::Example;
-use super::types::{Shape, TYPES, members, of_param};
-use super::{GENERATED, method_facts};
-use crate::config::Config;
+use crate::examples::Example;
+use crate::types::{Shape, TYPES, members};
+use crate::{GENERATED, method_facts};
+use chaingate::config::Config;
 
-pub(super) fn document(examples: &[Example]) -> String {
+pub(crate) fn document(examples: &[Example]) -> String {
     let mut text = format!(
         "# Methods\n\n{GENERATED}\n\n\
          Send calls as JSON-RPC 2.0 with `POST {{base_url}}/v3/<API_KEY>`, alone or in batches. You can try the examples on the \
@@ -75,8 +75,8 @@ fn section(text: &mut String, example: &Example, limits: &AnswerLimits) {
             Some(default) => format!("`{default}`"),
             None => "none".to_owned(),
         };
-        let (name, kind) = (param.name(), escaped(of_param(param)));
-        let about = method_facts::about_param(param);
+        let (name, kind) = (param.name(), escaped(param.type_name()));
+        let about = param.about();
         let _ = writeln!(text, "| {position} | `{name}` | {kind} | {default} | {about} |");
     }
     let _ = writeln!(text, "\nResult: `{}`. {}", method.result, notes(method).join(" "));
@@ -194,12 +194,12 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::examples_without_replies;
     use super::*;
+    use crate::examples::examples_without_replies;
 
     #[test]
     fn nodes_md_says_of_every_kind_what_lying_nodes_can_achieve() {
-        let page = include_str!("../../../../docs/nodes.md");
+        let page = include_str!("../../../docs/nodes.md");
         let (_, table) = page.split_once("| a lying minority |").unwrap();
         for Example { method, query, .. } in &examples_without_replies().unwrap() {
             let kind = method_facts::kind(query);

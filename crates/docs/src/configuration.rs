@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use callers::Plans;
 use settings::{KnownKey, ZeroMeaning};
 
-use super::GENERATED;
-use crate::config::Config;
+use crate::GENERATED;
+use chaingate::config::Config;
 
 /// A file with every section, so that every key is read.
 const EVERY_SECTION: &str = "[network]\nunsupported_tags = { safe = [] }\ncheckpoint = {}\n[plans.NAME]\n[[key]]\n[[node]]\n[[partner]]";
 
-pub(super) fn document() -> String {
+pub(crate) fn document() -> String {
     let mut text = format!(
         "# Configuration\n\n{GENERATED}\n\n\
          The gateway reads one TOML file: `chaingate serve --config FILE`. Every key is optional unless its default is `required`. API keys come from `[[key]]` \
@@ -25,6 +25,10 @@ pub(super) fn document() -> String {
          * `--listen` or `CHAINGATE_LISTEN`: `[listen] public`\n\
          * `--operator` or `CHAINGATE_OPERATOR`: `[listen] operator`\n\
          * `--console` or `CHAINGATE_CONSOLE`: `[listen] console`\n\n\
+         Every value may come from elsewhere: `\"${{NAME}}\"` is the environment variable `NAME`, also within a text, and `\"file:PATH\"` is the content of a file \
+         (64 KiB at most, without the line break at its end). This keeps secrets out of the file: `url = \"postgres://gateway:${{PASSWORD}}@db/gateway\"`, or \
+         `secret = \"file:/run/credentials/secret\"`. A variable that is not set, or a file that cannot be read, is an error. `$${{` is `${{` without a meaning.\n\n\
+         After a change of the file, `chaingate reload` or SIGHUP makes a running gateway read it again. Keys with \"reload\" below then take effect, without a call that fails; the others need a restart, and the command names those that have changed. A file with a mistake changes nothing. [operation.md](operation.md#reload) says more.\n\n\
          Numbers must be greater than 0, unless the table says what 0 means. Keys that end in `_ms` are milliseconds, those with `bytes` are bytes.\n"
     );
     let mut open = "none yet";
@@ -32,9 +36,21 @@ pub(super) fn document() -> String {
         if doc.section != open {
             open = doc.section;
             let title = if open == TOP { "Top-level keys".to_owned() } else { format!("`{open}`") };
-            let _ = write!(text, "\n## {title}\n\n{}| key | default | |\n|---|---|---|\n", about(open));
+            let _ = write!(
+                text,
+                "\n## {title}\n\n{}| key | default | takes effect | |\n|---|---|---|---|\n",
+                about(open)
+            );
         }
-        let _ = writeln!(text, "| `{}` | {} | {}{} |", doc.key, doc.shown(), doc.about, doc.zero());
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {}{} |",
+            doc.key,
+            doc.shown(),
+            doc.takes_effect(),
+            doc.about,
+            doc.zero()
+        );
     }
     text
 }
@@ -75,15 +91,21 @@ fn plans() -> String {
 const TOP: &str = "";
 
 /// The description of one key.
-pub(super) struct KeyDoc {
-    pub(super) section: &'static str,
-    pub(super) key: &'static str,
+pub(crate) struct KeyDoc {
+    pub(crate) section: &'static str,
+    pub(crate) key: &'static str,
     /// Shown instead of the default if that is not a fixed value.
-    pub(super) default_text: &'static str,
-    pub(super) about: &'static str,
+    pub(crate) default_text: &'static str,
+    pub(crate) about: &'static str,
 }
 
 impl KeyDoc {
+    /// Whether a reload is enough.
+    fn takes_effect(&self) -> &'static str {
+        let section = self.section.trim_matches(['[', ']']);
+        if chaingate::reload::is_changed_at_once(section, self.key) { "reload" } else { "restart" }
+    }
+
     /// The name of the key in [`KnownKey`].
     fn path(&self) -> String {
         let section = self.section.trim_matches(['[', ']']);
@@ -102,17 +124,17 @@ impl KeyDoc {
     }
 
     /// The default as it is written in a file, if it is a fixed value.
-    pub(super) fn literal_default(&self) -> Option<String> {
+    pub(crate) fn literal_default(&self) -> Option<String> {
         let known = self.known().filter(|known| self.default_text.is_empty() && !known.default.is_empty());
         known.map(|known| known.default)
     }
 
-    pub(super) fn is_required(&self) -> bool {
+    pub(crate) fn is_required(&self) -> bool {
         self.default_text == "required"
     }
 
     /// What 0 means, if it is allowed.
-    pub(super) fn zero(&self) -> &'static str {
+    pub(crate) fn zero(&self) -> &'static str {
         match self.known().and_then(|known| known.zero) {
             None | Some(ZeroMeaning::Invalid) => "",
             Some(ZeroMeaning::NoLimit) => "; 0 = no limit",
@@ -139,7 +161,7 @@ const fn key(
 }
 
 #[rustfmt::skip]
-pub(super) static KEY_DOCS: &[KeyDoc] = &[
+pub(crate) static KEY_DOCS: &[KeyDoc] = &[
     key(TOP, "data_dir", "", "directory of the archive, of blocks stored from nodes, of the store, of usage that waits for it, and of the admin token"),
     key(TOP, "core_dumps", "", "whether a crash may leave a core dump. Core dumps contain keys and secrets, so they are off; while they are off, debuggers of the same user cannot attach, either"),
 
@@ -161,7 +183,6 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[listen]", "proxy_protocol", "", "whether connections from `trusted_proxies` start with a PROXY protocol header (version 1 or 2). Connections of callers without it are closed; the console takes addresses from `proxy_header` only"),
     key("[listen]", "proxy_header", "", "header to which `trusted_proxies` append the addresses of their callers: `x-forwarded-for` or `forwarded`. The last address that is not a trusted proxy is used"),
     key("[listen]", "workers", "one per core", "threads that serve connections"),
-    key("[listen]", "runtime", "", "how connections are spread over the workers: `per-core` or `work-stealing`"),
     key("[listen]", "tls_certificate", "", "PEM file with the certificate chain; needs `tls_key`"),
     key("[listen]", "tls_key", "", "PEM file with the private key of the certificate"),
 
@@ -198,12 +219,11 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[methods]", "failover", "the two methods marked in [methods.md](methods.md)", "methods that a partner may answer"),
     key("[methods]", "eth_call_requires_from", "", "whether `eth_call` without `from` is refused"),
 
-    key("[shared]", "redis_url", "none", "Redis over which several gateways share the limits of accounts and keys, such as `redis://127.0.0.1:6379/0`, or `rediss://` for TLS; see [limits.md](limits.md). Without it, each gateway counts for itself"),
+    key("[shared]", "redis_url", "none", "Redis over which several gateways share the limits per second of accounts and keys, such as `redis://127.0.0.1:6379/0`, or `rediss://` for TLS; see [limits.md](limits.md). Without it, each gateway counts for itself"),
 
     key("[limits]", "body_bytes_max", "", "bytes of a request body, before and after decompression"),
     key("[limits]", "batch_calls_max", "", "calls in one batch"),
     key("[limits]", "batch_reply_bytes_max", "", "bytes of all replies of one batch together"),
-    key("[limits]", "compress_bytes_min", "", "size in bytes from which replies are compressed"),
     key("[limits]", "calls_in_flight_max", "", "calls in progress, over all accounts. One account may have at most half of them"),
     key("[limits]", "connections_max", "", "open connections. When all are in use, a new connection replaces the oldest one that has sent no valid key, or an idle one of the accounts with most connections. Only 32 connections of each of the 8 accounts with most are searched; if none of them is idle, it replaces the oldest connection of an account that has more than half of all, or gets 503"),
     key("[limits]", "connections_per_address_max", "", "open connections from one IPv4 address or IPv6 /64 network"),
@@ -218,8 +238,6 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "keep_alive_timeout_ms", "", "time that a connection may be idle between requests"),
     key("[limits]", "drain_delay_ms", "", "time after SIGTERM during which calls are still answered while `/ready` is 503. Set it above the health check interval of your load balancer"),
     key("[limits]", "drain_timeout_ms", "", "time for running calls after that"),
-    key("[limits]", "header_bytes_max", "", "bytes of the head of a request"),
-    key("[limits]", "headers_max", "", "headers of a request"),
     key("[limits]", "memory_bytes_max", "", "bytes of request bodies and replies in memory, over all accounts. One account can use about half: it never gets more than is still free. Requests above that get `over capacity`. Bodies and replies below 16 KiB are not counted, up to 32 KiB per connection. On HTTP/2, everything above these 32 KiB is counted from its first byte, and so are heads and 10 KiB per request"),
     key("[limits]", "h2_streams_max", "", "requests in progress on one HTTP/2 connection"),
     key("[limits]", "log_params_max", "", "addresses and topics in one filter of `eth_getLogs`"),
@@ -228,14 +246,12 @@ pub(super) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "log_blocks_max", "", "blocks that one log query may span"),
     key("[limits]", "call_timeout_ms", "", "time for `eth_call` and `eth_estimateGas`, and on an embedded chain also for blocks, receipts and fees"),
     key("[limits]", "call_gas_multiple", "", "gas of a call, as a multiple of the gas limit of the newest block"),
-    key("[limits]", "call_memory_bytes_max", "", "bytes of EVM memory of a call over all its frames, and separately of the accounts, code, journal and logs that it holds"),
     key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). There are at most eight times as many for all accounts, which take turns if that is not enough"),
     key("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts. One account may have at most half of them"),
 
     key("[usage]", "spool_bytes_max", "", "bytes of usage in `data_dir` that may wait for the store. When there are more, usage waits in memory, and is lost when that is full, too; see [usage.md](usage.md#when-the-store-is-down)"),
     key("[usage]", "minutes_kept_days", "", "days for which usage by minute is kept"),
     key("[usage]", "hours_kept_days", "", "days for which usage by hour is kept"),
-    key("[usage]", "days_kept_days", "", "days for which usage by day is kept"),
 
     key("[[node]]", "url", "required", "URL of the node, `http://` or `https://`; it may contain credentials"),
     key("[[node]]", "name", "host and port", "name of the node in metrics and the log"),
