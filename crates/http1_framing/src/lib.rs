@@ -4,6 +4,17 @@
 //! strict: request smuggling needs two readers that disagree on where a message ends, and proxies between them may be strict
 //! or lenient. A message that could end in two places is therefore refused. This crate reads no sockets, parses no heads and
 //! allocates nothing.
+//!
+//! `http_server` reads requests with it, and `nodes` replies:
+//!
+//! ```
+//! use http1_framing::{BodyFraming, FramingHeaders};
+//!
+//! let mut headers = FramingHeaders::default();
+//! headers.read("content-length", b"5").unwrap();
+//! assert_eq!(headers.request_body(false), Ok(BodyFraming::Bytes(5)));
+//! assert!(headers.read("content-length", b"6").is_err(), "two lengths");
+//! ```
 
 mod chunk_decoder; // chunked bodies
 mod headers; // what headers say about the length of a body and the connection

@@ -5,6 +5,19 @@
 //! of the caller's `id`, the bounds of each positional parameter, and nesting beyond a limit. `serde_json` with `RawValue`
 //! walks a body once per level, keeps the last of two equal members and costs several times as much; the tests compare the
 //! scanner with it.
+//!
+//! `gateway` parses the bodies of callers with it, `nodes` the replies of nodes, and `methods` their values:
+//!
+//! ```
+//! let body = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
+//! let Ok(jsonrpc::Request::Single(Ok(call))) = jsonrpc::parse(body) else { panic!("one call") };
+//! assert_eq!(call.method, "eth_chainId");
+//! let mut reply = Vec::new();
+//! jsonrpc::begin_result(&mut reply, call.id.unwrap());
+//! reply.extend_from_slice(b"\"0x1\"");
+//! jsonrpc::end_result(&mut reply);
+//! assert_eq!(reply, br#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#);
+//! ```
 
 mod call; // request body → calls
 mod reply; // results and errors → bytes

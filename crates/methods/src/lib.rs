@@ -1,4 +1,12 @@
 //! The method table, typed parameters, and the settings of a network. This crate does not know which source answers a call.
+//!
+//! `gateway` parses calls with it, `callers` reads its queries for the lists of a key, and `answers` answers them:
+//!
+//! ```
+//! let method = methods::MethodId::named("eth_getBalance").unwrap().row();
+//! assert_eq!((method.required.len(), method.optional.len()), (1, 1));
+//! assert!(methods::why_not_available("eth_sendRawTransaction").is_some());
+//! ```
 
 mod table; // one row per method
 mod method; // the row type of the table

@@ -7,7 +7,7 @@ use crate::params::{BlockParam, ParamFault, ParamReader, Query, Tag};
 #[derive(Debug)]
 pub struct Method {
     pub name: &'static str,
-    /// What the method returns, in one sentence without a full stop.
+    /// The result of the method, in one sentence without a full stop.
     pub about: &'static str,
     /// The positional parameters that every call has.
     pub required: &'static [Param],
@@ -63,7 +63,6 @@ impl Method {
         }
     }
 
-    /// The example as a request.
     pub fn example_request(&self) -> String {
         let Self { name, example, .. } = self;
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{name}","params":{example}}}"#)

@@ -93,7 +93,7 @@ impl Hash for Percentile {
     }
 }
 
-/// What is wrong with the parameters of a call. Positions count from 0.
+/// Why the parameters of a call are refused. Positions count from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamFault {
     NotArray,

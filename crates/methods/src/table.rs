@@ -31,7 +31,6 @@ const SIMULATION: MethodRules =
 /// The OpenRPC document that is generated from this table.
 pub const OPENRPC: &str = include_str!("../../../docs/openrpc.json").trim_ascii_end();
 
-/// All methods.
 pub static METHODS: &[Method] = &[
     Method {
         name: "eth_getStorageAt",
@@ -337,6 +336,28 @@ pub static METHODS: &[Method] = &[
             cacheable: Cacheable::BlockHash,
             ..LOOKUP
         },
+    },
+    Method {
+        name: "eth_getHeaderByNumber",
+        about: "The header of a block, by its number",
+        required: &[Param::BlockNumber],
+        optional: &[],
+        read: |params| params::block_part(params, params::number_or_tag, BlockPart::Header),
+        example: r#"["0x5"]"#,
+        result: "Header|null",
+        credits: 80,
+        rules: LOOKUP,
+    },
+    Method {
+        name: "eth_getHeaderByHash",
+        about: "The header of a block, by its hash",
+        required: &[Param::BlockHash],
+        optional: &[],
+        read: |params| params::block_part(params, params::by_hash, BlockPart::Header),
+        example: r#"["0x5d188de39fd4d4e36005680538cec8cb01d43396d9e0901f19ff2d08620c9304"]"#,
+        result: "Header|null",
+        credits: 80,
+        rules: MethodRules { cacheable: Cacheable::BlockHash, ..LOOKUP },
     },
     Method {
         name: "eth_getBlockTransactionCountByNumber",

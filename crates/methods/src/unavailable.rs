@@ -37,8 +37,6 @@ pub fn why_not_available(name: &str) -> Option<&'static str> {
         | "eth_createAccessList"
         | "eth_getProof"
         | "eth_simulateV1"
-        | "eth_getHeaderByHash"
-        | "eth_getHeaderByNumber"
         | "eth_getRawTransactionByHash"
         | "eth_getRawTransactionByBlockHashAndIndex"
         | "eth_getRawTransactionByBlockNumberAndIndex"

@@ -14,29 +14,15 @@ pub struct DayQuotaExceeded {
 
 /// An amount per day; a day starts at 00:00 UTC.
 ///
-/// The system clock may be corrected, also backwards over midnight. What was used on the last few days is therefore kept by
-/// day: nothing is granted twice, and a wrong date has no effect after it was corrected.
+/// The system clock may be corrected, also backwards over midnight. The amounts of the last few days are therefore kept: nothing is granted twice, and a wrong date has no effect after it was corrected.
 #[derive(Clone, Copy, Debug)]
 pub struct DayQuota {
     per_day: u64,
-    /// `None` if nobody else uses the same quota.
-    lease: Option<DayLease>,
     /// The current day first.
     days: [UsedOnDay; DAYS_KEPT],
 }
 
-/// The part of a quota that may be used here, while others use the rest of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DayLease {
-    /// The day of the lease; days count from 1970.
-    pub day: u64,
-    /// What may be used on that day.
-    pub allowed: u64,
-    /// What may be used on a day for which there is no lease yet.
-    pub allowed_before_lease: u64,
-}
-
-/// What was used on one day; days count from 1970.
+/// The amount used on one day; days count from 1970.
 #[derive(Clone, Copy, Debug, Default)]
 struct UsedOnDay {
     day: u64,
@@ -45,10 +31,10 @@ struct UsedOnDay {
 
 impl DayQuota {
     pub fn new(per_day: u64) -> Self {
-        Self { per_day, lease: None, days: Default::default() }
+        Self { per_day, days: Default::default() }
     }
 
-    /// Changes the amount per day. What was used stays.
+    /// Changes the amount per day. The amounts used stay.
     pub fn set_per_day(&mut self, per_day: u64) {
         self.per_day = per_day;
     }
@@ -57,20 +43,12 @@ impl DayQuota {
         self.per_day
     }
 
-    pub fn lease(&self) -> Option<DayLease> {
-        self.lease
-    }
-
-    pub fn set_lease(&mut self, lease: Option<DayLease>) {
-        self.lease = lease;
-    }
-
-    /// What was used on the day of this time.
+    /// The amount that was used on the day of this time.
     pub fn used(&mut self, unix_seconds: u64) -> u64 {
         *self.used_on(unix_seconds / DAY_S)
     }
 
-    /// Makes sure that at least this amount counts as used on a day, such as what was used before a restart.
+    /// Makes sure that at least this amount counts as used on a day, such as the one that was used before a restart.
     pub fn raise_used(&mut self, amount: u64, unix_seconds: u64) {
         let used = self.used_on(unix_seconds / DAY_S);
         *used = amount.max(*used);
@@ -78,10 +56,10 @@ impl DayQuota {
 
     /// Takes the whole amount or nothing.
     pub fn take(&mut self, amount: u64, unix_seconds: u64) -> Result<(), DayQuotaExceeded> {
-        let allowed = self.allowed_on(unix_seconds / DAY_S);
+        let per_day = self.per_day;
         let used = self.used_on(unix_seconds / DAY_S);
         let after = used.saturating_add(amount);
-        if after > allowed {
+        if after > per_day {
             return Err(DayQuotaExceeded { wait_s: DAY_S - unix_seconds % DAY_S });
         }
         *used = after;
@@ -93,13 +71,7 @@ impl DayQuota {
         *used = used.saturating_sub(amount);
     }
 
-    fn allowed_on(&self, day: u64) -> u64 {
-        let leased =
-            self.lease.map(|lease| if lease.day == day { lease.allowed } else { lease.allowed_before_lease });
-        leased.unwrap_or(u64::MAX).min(self.per_day)
-    }
-
-    /// What was used on a day, which becomes the current one. A new day replaces the one that was current longest ago.
+    /// The amount used on a day, which becomes the current one. A new day replaces the one that was current longest ago.
     fn used_on(&mut self, day: u64) -> &mut u64 {
         if self.days[0].day != day {
             match self.days.iter().position(|used| used.day == day) {
@@ -139,18 +111,6 @@ mod tests {
         assert_eq!((quota.take(51, noon).is_err(), quota.take(50, noon)), (true, Ok(())));
         quota.set_per_day(100);
         assert!(quota.take(1, noon).is_err());
-    }
-
-    #[test]
-    fn only_what_is_leased_can_be_used() {
-        let mut quota = DayQuota::new(100);
-        let noon = 20_000 * DAY_S + DAY_S / 2;
-        quota.set_lease(Some(DayLease { day: 20_000, allowed: 40, allowed_before_lease: 10 }));
-        assert_eq!((quota.take(41, noon).is_err(), quota.take(40, noon)), (true, Ok(())));
-        assert_eq!((quota.take(11, noon + DAY_S).is_err(), quota.take(10, noon + DAY_S)), (true, Ok(())));
-        quota.set_lease(Some(DayLease { day: 20_000, allowed: 400, allowed_before_lease: 10 }));
-        assert_eq!((quota.take(61, noon).is_err(), quota.take(60, noon)), (true, Ok(())));
-        assert_eq!(quota.used(noon), 100);
     }
 
     #[test]

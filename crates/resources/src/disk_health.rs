@@ -14,14 +14,13 @@ pub struct DiskHealth {
     writers: Arc<[Mutex<WriterState>; DiskWriter::ALL.len()]>,
 }
 
-/// What is written to the data directory.
+/// A writer to the data directory, named by what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskWriter {
     /// The files with usage that waits for the store.
     Usage,
     /// The local copy of accounts and keys.
     KeysCopy,
-    /// The archive.
     Archive,
     /// The stored blocks of nodes.
     Blocks,
@@ -33,7 +32,7 @@ struct WriterState {
     failing: Option<(Instant, String)>,
 }
 
-/// What one writer met last.
+/// The writes of one writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskWriterReport {
     pub writer: DiskWriter,
@@ -43,7 +42,6 @@ pub struct DiskWriterReport {
     pub failing: Option<(Duration, String)>,
 }
 
-/// The space of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
     /// Bytes that this process may still write.
@@ -54,24 +52,24 @@ pub struct DiskSpace {
 impl DiskWriter {
     pub const ALL: [Self; 4] = [Self::Usage, Self::KeysCopy, Self::Archive, Self::Blocks];
 
+    /// Its name in `/status` and in metrics, and the same in a sentence.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Usage => ("usage", "usage"),
+            Self::KeysCopy => ("keys_copy", "the copy of accounts and keys"),
+            Self::Archive => ("archive", "the archive"),
+            Self::Blocks => ("blocks", "blocks of the nodes"),
+        }
+    }
+
     /// Its name in `/status` and in metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Usage => "usage",
-            Self::KeysCopy => "keys_copy",
-            Self::Archive => "archive",
-            Self::Blocks => "blocks",
-        }
+        self.names().0
     }
 
     /// The same in a sentence.
     pub fn what(self) -> &'static str {
-        match self {
-            Self::Usage => "usage",
-            Self::KeysCopy => "the copy of accounts and keys",
-            Self::Archive => "the archive",
-            Self::Blocks => "blocks of the nodes",
-        }
+        self.names().1
     }
 }
 
@@ -93,7 +91,7 @@ impl DiskHealth {
         };
     }
 
-    /// What each writer met last.
+    /// The state of each writer.
     pub fn report(&self) -> Vec<DiskWriterReport> {
         let reports = DiskWriter::ALL.into_iter().zip(&*self.writers).map(|(writer, state)| {
             let state = state.lock();

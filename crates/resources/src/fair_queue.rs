@@ -39,7 +39,6 @@ pub struct FairQueue<J> {
     spare: Vec<VecDeque<J>>,
 }
 
-/// The jobs of one account.
 #[derive(Debug)]
 struct AccountJobs<J> {
     waiting: VecDeque<J>,

@@ -17,7 +17,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 use crate::account_id::AccountId;
 use crate::fair_queue::{FairQueue, QueueFull};
 
-/// The turns on one thread, or on the threads of one runtime.
+/// The turns on one thread.
 #[derive(Debug)]
 pub struct FairTurns {
     queue: Mutex<FairQueue<Sender<Turn>>>,
@@ -27,12 +27,9 @@ pub struct FairTurns {
 const WAITING_MAX: usize = 16_384;
 
 impl FairTurns {
-    /// Turns on so many threads.
-    pub fn new(threads: usize) -> Arc<Self> {
-        let threads = threads.max(1);
-        // The share of one account is all threads.
-        let running_max = 2 * threads - 1;
-        Arc::new(Self { queue: Mutex::new(FairQueue::new(threads, running_max, WAITING_MAX)) })
+    #[allow(clippy::new_without_default, reason = "each thread has one, and nobody wants another")]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { queue: Mutex::new(FairQueue::new(1, 1, WAITING_MAX)) })
     }
 
     /// Does the account's work in turns, or refuses it at once.
@@ -175,7 +172,7 @@ mod tests {
     /// All work that was ready had its first turn before anything else: the turn was free while the work before it yielded.
     #[tokio::test]
     async fn input_is_looked_for_between_two_turns() {
-        let turns = FairTurns::new(1);
+        let turns = FairTurns::new();
         let polls = Arc::new(AtomicUsize::new(0));
         for _ in 0..100 {
             let (turns, polls) = (Arc::clone(&turns), Arc::clone(&polls));
@@ -198,7 +195,7 @@ mod tests {
     /// One account with 900 connections had 900 of the polls between two polls of everybody else.
     #[tokio::test]
     async fn accounts_get_turns_and_not_connections() {
-        let (turns, greedy, other) = (FairTurns::new(1), AccountId::unique(), AccountId::unique());
+        let (turns, greedy, other) = (FairTurns::new(), AccountId::unique(), AccountId::unique());
         let crowd: Vec<_> = (0..200)
             .map(|_| {
                 let turns = Arc::clone(&turns);
@@ -215,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_waits_has_no_turn() {
-        let (turns, account) = (FairTurns::new(1), AccountId::unique());
+        let (turns, account) = (FairTurns::new(), AccountId::unique());
         let (sender, receiver) = oneshot::channel();
         let waiting = Arc::clone(&turns);
         let waiting = tokio::spawn(async move { waiting.run(account, pin!(receiver)).await.unwrap() });
@@ -227,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_is_given_up_gives_its_turn_to_the_next() {
-        let (turns, account) = (FairTurns::new(1), AccountId::unique());
+        let (turns, account) = (FairTurns::new(), AccountId::unique());
         let held = turns.first_turn(account).unwrap();
         let given_up = turns.first_turn(account).unwrap();
         let next = turns.first_turn(account).unwrap();
@@ -239,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_account_does_not_fill_the_queue() {
-        let (turns, greedy) = (FairTurns::new(1), AccountId::unique());
+        let (turns, greedy) = (FairTurns::new(), AccountId::unique());
         let waiting: Vec<_> = std::iter::from_fn(|| turns.first_turn(greedy).ok()).collect();
         assert_eq!(waiting.len(), 1 + WAITING_MAX / 2, "one has the turn");
         assert!(turns.first_turn(AccountId::unique()).is_ok());

@@ -19,8 +19,11 @@ use tokio::time::MissedTickBehavior;
 /// How often a waiting task shows that it is alive.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time without a sign of life after which a task counts as down. A busy machine can stop a process for some seconds.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Time without a sign of life after which a task counts as down, so that `/ready` names one that hangs within five seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(4);
+
+/// The same for a task whose thread has a low priority: on a busy machine it may get no time for seconds.
+const LOW_PRIORITY_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Panics in a row after which a task counts as down. Fewer are over before anybody could act on them.
 const PANICS_IN_A_ROW_MAX: u32 = 3;
@@ -45,7 +48,7 @@ struct Shared {
     injected: Mutex<Vec<(String, u32)>>,
 }
 
-/// What follows for the gateway while a task is down.
+/// The consequence for the gateway while a task is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenDown {
     /// It must not be sent callers: it would do wrong, or could do nothing.
@@ -60,6 +63,8 @@ pub struct TaskReport {
     pub name: String,
     pub when_down: WhenDown,
     pub is_down: bool,
+    /// Whether it has shown no sign of life for too long.
+    pub is_silent: bool,
     /// Time since its last sign of life; since it was registered, if it has shown none.
     pub silent_for: Duration,
     pub panics: u64,
@@ -71,7 +76,7 @@ impl TaskReport {
     /// Why it is down, in plain words.
     pub fn reason(&self) -> String {
         match &self.last_panic {
-            Some(cause) if self.silent_for <= SILENCE_MAX => {
+            Some(cause) if !self.is_silent => {
                 format!("it panicked {} times ({cause})", self.panics)
             }
             _ => format!("it has shown no sign of life for {} s", self.silent_for.as_secs()),
@@ -91,6 +96,7 @@ pub struct SupervisedTask {
 struct TaskState {
     name: String,
     when_down: WhenDown,
+    silence_max: Duration,
     life: Mutex<TaskLife>,
 }
 
@@ -106,10 +112,19 @@ struct TaskLife {
 impl Supervisor {
     /// Registers a task. Its name stands in the log, in `/status` and in metrics; it contains no credentials.
     pub fn task(&self, name: impl Into<String>, when_down: WhenDown) -> SupervisedTask {
+        self.task_with(name.into(), when_down, SILENCE_MAX)
+    }
+
+    /// Registers a task that lowers the priority of its thread. Nothing but its own work waits for it.
+    pub fn low_priority_task(&self, name: impl Into<String>) -> SupervisedTask {
+        self.task_with(name.into(), WhenDown::Degraded, LOW_PRIORITY_SILENCE_MAX)
+    }
+
+    fn task_with(&self, name: String, when_down: WhenDown, silence_max: Duration) -> SupervisedTask {
         let now = Instant::now();
         let life =
             TaskLife { last_alive: now, started: now, panics: 0, panics_in_a_row: 0, last_panic: None };
-        let state = Arc::new(TaskState { name: name.into(), when_down, life: Mutex::new(life) });
+        let state = Arc::new(TaskState { name, when_down, silence_max, life: Mutex::new(life) });
         self.shared.tasks.lock().push(Arc::clone(&state));
         SupervisedTask { supervisor: self.clone(), state }
     }
@@ -230,7 +245,7 @@ impl Drop for SupervisedTask {
 }
 
 impl TaskState {
-    /// A start is a sign of life, too, so that a pause between two starts does not count as silence.
+    /// A start is a sign of life, too.
     fn started(&self) {
         let mut life = self.life.lock();
         life.started = Instant::now();
@@ -259,6 +274,8 @@ impl TaskState {
         life.last_panic = Some(cause.clone());
         let doublings = (life.panics_in_a_row - 1).min(16);
         let (panics, pause) = (life.panics, PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX));
+        // The pause is no silence: why the task is down is that it panics.
+        life.last_alive = Instant::now() + pause;
         drop(life);
         let starts_again_ms = pause.as_millis();
         tracing::error!(
@@ -274,10 +291,12 @@ impl TaskState {
     fn report(&self, now: Instant) -> TaskReport {
         let life = self.life.lock();
         let silent_for = now.saturating_duration_since(life.last_alive);
+        let is_silent = silent_for > self.silence_max;
         TaskReport {
             name: self.name.clone(),
             when_down: self.when_down,
-            is_down: life.panics_in_a_row >= PANICS_IN_A_ROW_MAX || silent_for > SILENCE_MAX,
+            is_down: life.panics_in_a_row >= PANICS_IN_A_ROW_MAX || is_silent,
+            is_silent,
             silent_for,
             panics: life.panics,
             last_panic: life.last_panic.clone(),
@@ -332,12 +351,18 @@ mod tests {
         assert!(supervisor.report().is_empty());
     }
 
+    /// A task that hung was told after half a minute. One whose thread has a low priority may only have to wait for its turn.
     #[test]
-    fn a_task_without_signs_of_life_is_down() {
+    fn a_task_that_hangs_is_down_within_five_seconds() {
         let supervisor = Supervisor::default();
-        let task = supervisor.task("watch", WhenDown::Degraded);
-        let later = Instant::now() + SILENCE_MAX + Duration::from_secs(1);
-        assert!(task.state.report(later).is_down);
-        assert!(!task.state.report(Instant::now()).is_down);
+        let (task, low) =
+            (supervisor.task("watch", WhenDown::Degraded), supervisor.low_priority_task("follow"));
+        let is_down = |task: &SupervisedTask, after: u64| {
+            task.state.report(Instant::now() + Duration::from_secs(after)).is_down
+        };
+        assert_eq!((is_down(&task, 0), is_down(&task, 3), is_down(&task, 5)), (false, false, true));
+        assert_eq!((is_down(&low, 5), is_down(&low, 31)), (false, true));
+        let report = task.state.report(Instant::now() + Duration::from_secs(5));
+        assert!(report.reason().starts_with("it has shown no sign of life for "), "{}", report.reason());
     }
 }

@@ -78,11 +78,6 @@ impl TokenBucket {
         self.rate
     }
 
-    /// Takes tokens that may not be there: what is missing is owed.
-    pub fn owe(&mut self, tokens: u64) {
-        self.balance = self.balance.saturating_sub(i128::from(tokens) * TOKEN);
-    }
-
     /// Adds tokens: those of a call that is not charged after all, or those that something else has earned.
     pub fn put(&mut self, tokens: u64) {
         self.add(i128::from(tokens) * TOKEN);

@@ -100,6 +100,29 @@ fn add_values(text: &str, prefix: &str, table: &DeTable<'_>, values: &mut Vec<Fi
 mod tests {
     use super::*;
 
+    /// Cargo sets these variables for tests.
+    #[test]
+    fn every_kind_of_value_may_be_an_environment_variable() {
+        let read_all = |section: &mut Section<'_>| {
+            let texts = section.texts("texts");
+            (section.number("number", 7), section.optional_flag("flag"), section.text("text", ""), texts)
+        };
+        let text = "number = \"${CARGO_PKG_VERSION_MINOR}\"\ntext = \"is ${CARGO_PKG_NAME}\"\ntexts = [\"a\", \"${CARGO_PKG_NAME}\"]\n";
+        let name = "chaingate-settings";
+        let expected = (1, None, format!("is {name}"), Some(vec!["a".to_owned(), name.to_owned()]));
+        assert_eq!(read(text, read_all), Ok(expected));
+        let text =
+            "flag = \"${CARGO_PKG_NAME}\"\nnumber = \"${CARGO_PKG_NAME}\"\ntext = \"${NOBODY_SETS_THIS}\"\n";
+        let errors = read(text, read_all).unwrap_err().to_string();
+        for line in [
+            "line 1: flag: must be true or false",
+            "line 2: number: must be a whole number",
+            "line 3: text: the environment variable NOBODY_SETS_THIS is not set",
+        ] {
+            assert!(errors.contains(line), "{errors}");
+        }
+    }
+
     #[test]
     fn values_have_the_paths_of_known_keys_and_their_lines() {
         let text = "a = 1\n[t]\nb = \"x\"\nc = { d = true }\n[[k]]\ne = [1, 2]\n[[k]]\ne = []\n";

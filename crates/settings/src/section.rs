@@ -2,14 +2,16 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::nearest_key::nearest_key;
+use crate::reference::{is_reference, process_environment, resolve};
 
-/// What is collected while a file is read.
+/// The errors and keys that are collected while a file is read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadContext {
     text: String,
@@ -26,11 +28,11 @@ pub struct KnownKey {
     pub path: String,
     /// The default as it is written in a file; empty if there is no fixed default.
     pub default: String,
-    /// What 0 means; `None` if the value is not a number.
+    /// The meaning of 0; `None` if the value is not a number.
     pub zero: Option<ZeroMeaning>,
 }
 
-/// What 0 means as the value of a key.
+/// The meaning of 0 as the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ZeroMeaning {
     /// 0 is reported as an error, because the limit would allow nothing.
@@ -201,10 +203,19 @@ impl<'a> Section<'a> {
 
     pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.record(key, default);
-        let value = self.value(key);
-        value
-            .and_then(|value| self.expect(key, value, "true or false", |value| value.as_bool()))
-            .unwrap_or(default)
+        self.boolean(key).unwrap_or(default)
+    }
+
+    /// `true` or `false`, without a fixed default.
+    pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
+        self.record(key, "");
+        self.boolean(key)
+    }
+
+    fn boolean(&mut self, key: &str) -> Option<bool> {
+        let value = self.value(key)?;
+        let parsed = self.parsed(key, value, "true or false");
+        parsed.unwrap_or_else(|| self.expect(key, value, "true or false", |value| value.as_bool()))
     }
 
     pub fn text(&mut self, key: &str, default: &str) -> String {
@@ -227,7 +238,14 @@ impl<'a> Section<'a> {
 
     fn string(&mut self, key: &str) -> Option<String> {
         let value = self.value(key)?;
-        self.expect(key, value, "a string", |value| value.as_str().map(str::to_owned))
+        let text = self.expect(key, value, "a string", |value| value.as_str())?;
+        let text = self.resolved(key, value.span().start, text)?;
+        // PostgreSQL has no texts with NUL, and names become part of the ledger of usage.
+        if text.contains('\0') {
+            self.error(key, "must not contain the character NUL");
+            return None;
+        }
+        Some(text)
     }
 
     /// An array of strings.
@@ -235,10 +253,32 @@ impl<'a> Section<'a> {
         self.record(key, "");
         let value = self.value(key)?;
         let all = |value: &'a DeValue<'a>| {
-            let texts = value.as_array()?.iter().map(|element| element.get_ref().as_str().map(str::to_owned));
-            texts.collect()
+            let texts = value.as_array()?.iter().map(|element| element.get_ref().as_str());
+            texts.collect::<Option<Vec<_>>>()
         };
-        self.expect(key, value, "an array of strings", all)
+        let texts = self.expect(key, value, "an array of strings", all)?;
+        texts.into_iter().map(|text| self.resolved(key, value.span().start, text)).collect()
+    }
+
+    /// The value that a text refers to. `None` if it is no such text.
+    fn parsed<T: FromStr>(
+        &self,
+        key: &str,
+        value: &'a Spanned<DeValue<'a>>,
+        expected: &str,
+    ) -> Option<Option<T>> {
+        let text = value.get_ref().as_str().filter(|text| is_reference(text))?;
+        let offset = value.span().start;
+        let Some(resolved) = self.resolved(key, offset, text) else { return Some(None) };
+        let parsed = resolved.parse();
+        let report = |_| self.context.add_error(offset, format!("{}{key}: must be {expected}", self.prefix));
+        Some(parsed.map_err(report).ok())
+    }
+
+    /// The text that a value stands for.
+    fn resolved(&self, key: &str, offset: usize, text: &str) -> Option<String> {
+        let report = |problem| self.context.add_error(offset, format!("{}{key}: {problem}", self.prefix));
+        resolve(text, process_environment).map_err(report).ok()
     }
 
     pub fn address(&mut self, key: &str, default: SocketAddr) -> SocketAddr {
@@ -250,6 +290,13 @@ impl<'a> Section<'a> {
                 self.error(key, "must be an address and a port, such as 127.0.0.1:8545");
                 default
             }
+        }
+    }
+
+    /// Reports a key of earlier versions, if it is there; `now` says what holds in its place.
+    pub fn removed(&mut self, key: &str, now: &str) {
+        if self.value(key).is_some() {
+            self.error(key, &format!("this key was removed: {now}; delete the line"));
         }
     }
 
@@ -270,10 +317,14 @@ impl<'a> Section<'a> {
 
     fn integer(&mut self, key: &str, max: u64) -> Option<u64> {
         let value = self.value(key)?;
-        let number = self.expect(key, value, "a whole number that is not negative", |value| {
-            let integer = value.as_integer()?;
-            u64::from_str_radix(integer.as_str(), integer.radix()).ok()
-        })?;
+        const EXPECTED: &str = "a whole number that is not negative";
+        let number = match self.parsed(key, value, EXPECTED) {
+            Some(parsed) => parsed?,
+            None => self.expect(key, value, EXPECTED, |value| {
+                let integer = value.as_integer()?;
+                u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+            })?,
+        };
         if number > max {
             self.error(key, &format!("must be at most {max}"));
             return None;

@@ -171,7 +171,7 @@ fn shortened(reason: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is wrong with these state overrides, or with these block overrides.
+    /// The error that these state overrides or block overrides are refused with, if any.
     fn fault<T>(json: &str, read: impl Fn(Value<'_>) -> Result<T, ValueError>) -> Option<ValueError> {
         read(Value::read(json).unwrap()).err()
     }

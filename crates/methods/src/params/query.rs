@@ -88,6 +88,7 @@ pub struct BlockQuery<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
     Whole { full: bool },
+    Header,
     TransactionCount,
     Receipts,
     UncleCount,
@@ -102,7 +103,7 @@ pub struct TransactionQuery {
     pub part: TransactionPart,
 }
 
-/// What is asked for of a transaction. Nodes have no receipt while it is pending.
+/// The part of a transaction that a call asks for. Nodes have no receipt while it is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransactionPart {
     Transaction,

@@ -57,7 +57,6 @@ pub(crate) fn whole_block(params: &mut ParamReader<'_>, read_block: BlockReader)
     Ok(Query::Block(BlockQuery { block, part: BlockPart::Whole { full } }))
 }
 
-/// A block.
 pub(crate) fn block_part(
     params: &mut ParamReader<'_>,
     read_block: BlockReader,
