@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::policy::BACKLOG;
+
 /// Whether two listeners would get each other's connections. Port 0 never overlaps, because each listener gets a new port.
 pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     // By default, `[::]` also accepts IPv4.
@@ -14,9 +16,6 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && one.port() != 0
         && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
 }
-
-/// Connections that the kernel queues; more than a burst of reconnecting callers.
-const BACKLOG: i32 = 1_024;
 
 /// Opens a listener that shares its port with the other listeners of this process (`SO_REUSEPORT`).
 pub fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {

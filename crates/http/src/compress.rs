@@ -8,6 +8,7 @@ use resources::{AccountId, ThreadPool};
 
 use crate::content_coding::ReplyCoding;
 use crate::head::{Headers, visible_ascii};
+use crate::policy::INLINE_COMPRESSION_BYTES_MAX;
 use crate::reply_parts::ReplyParts;
 
 /// The encoding that the caller prefers for a reply of `len` bytes; among equals, the first of [`ReplyCoding::ALL`]. `None`: not
@@ -41,14 +42,11 @@ fn parse_weight(item: &str) -> (&str, u32) {
     (name.trim(), thousandths)
 }
 
-/// Larger replies are compressed in the thread pool, because they would delay other connections of the thread.
-const INLINE_BYTES_MAX: usize = 32 << 10;
-
 impl ReplyCoding {
     /// Whether a reply of so many bytes is compressed this way. Brotli takes 0.4 ms for any reply, more than ten times as long as
     /// the others for a short one, so it is never used on the thread of a connection.
     fn is_worthwhile(self, len: usize) -> bool {
-        self != Self::Brotli || len > INLINE_BYTES_MAX
+        self != Self::Brotli || len > INLINE_COMPRESSION_BYTES_MAX
     }
 }
 
@@ -61,7 +59,7 @@ pub async fn compress(
     pool: &ThreadPool,
 ) -> Option<Bytes> {
     let parts = parts.clone();
-    let compressed = if parts.total_len() <= INLINE_BYTES_MAX {
+    let compressed = if parts.total_len() <= INLINE_COMPRESSION_BYTES_MAX {
         compress_parts(encoding, &parts)
     } else {
         pool.run(account, move || compress_parts(encoding, &parts)).await.ok()?
@@ -113,7 +111,7 @@ mod tests {
             let name = "Accept-Encoding";
             accepted_encoding(Headers::Lines(&[httparse::Header { name, value: accept.as_bytes() }]), len)
         };
-        let choice = |accept| choice_for(accept, INLINE_BYTES_MAX + 1);
+        let choice = |accept| choice_for(accept, INLINE_COMPRESSION_BYTES_MAX + 1);
         assert_eq!(choice("gzip, deflate, br, zstd"), Some(ReplyCoding::Zstd));
         assert_eq!(choice("gzip, deflate, br"), Some(ReplyCoding::Gzip));
         assert_eq!(choice("gzip;q=1.0, br;q=0.5"), Some(ReplyCoding::Gzip));
@@ -124,7 +122,7 @@ mod tests {
         assert_eq!(choice("identity"), None);
         assert_eq!(choice("gzip;q=nonsense"), None);
         // Brotli took 0.45 ms for a reply of 2.4 KB, on the thread of its connection.
-        assert_eq!(choice_for("br", INLINE_BYTES_MAX), None);
-        assert_eq!(choice_for("br, gzip;q=0.5", INLINE_BYTES_MAX), Some(ReplyCoding::Gzip));
+        assert_eq!(choice_for("br", INLINE_COMPRESSION_BYTES_MAX), None);
+        assert_eq!(choice_for("br, gzip;q=0.5", INLINE_COMPRESSION_BYTES_MAX), Some(ReplyCoding::Gzip));
     }
 }

@@ -17,31 +17,16 @@ use crate::server_state::ServerState;
 /// One connection, shared by its reader and its requests.
 #[derive(Debug)]
 pub struct Connection {
-    server: Arc<ServerState>,
-    worker: usize,
-    peer: ConnectionPeer,
-    /// HTTP/2: counts the small bodies and replies of all requests together.
-    uncharged: Option<Arc<UnchargedBytes>>,
-}
-
-/// The other end of a connection.
-#[derive(Debug)]
-pub(super) struct ConnectionPeer {
-    /// The number of the connection.
+    pub(super) server: Arc<ServerState>,
+    /// The index of the worker that serves it.
+    pub(super) worker: usize,
     pub(super) number: u64,
+    /// The address of the other end.
     pub(super) address: IpAddr,
-    /// When the connection was accepted.
     pub(super) accepted: MonoTime,
     pub(super) state: Arc<ConnectionState>,
-}
-
-impl ConnectionPeer {
-    /// The peer of a stream that is not a socket, as in tests and fuzzing.
-    pub(super) fn unknown(server: &ServerState) -> Self {
-        let number = server.connections.seen.fetch_add(1, Relaxed);
-        let accepted = server.clock.now();
-        Self { number, address: Ipv4Addr::LOCALHOST.into(), accepted, state: Arc::default() }
-    }
+    /// HTTP/2: counts the small bodies and replies of all requests together.
+    pub(super) uncharged: Option<Arc<UnchargedBytes>>,
 }
 
 /// The id of one request, in the header `Chaingate-Request-Id` of the reply and in the log.
@@ -82,8 +67,11 @@ impl fmt::Display for RequestId {
 }
 
 impl Connection {
-    pub(super) fn new(server: Arc<ServerState>, worker: usize, peer: ConnectionPeer) -> Self {
-        Self { server, worker, peer, uncharged: None }
+    /// A stream that is not a socket, as in tests and fuzzing.
+    pub(super) fn of_stream(server: Arc<ServerState>) -> Self {
+        let number = server.connections.seen.fetch_add(1, Relaxed);
+        let (accepted, address) = (server.clock.now(), Ipv4Addr::LOCALHOST.into());
+        Self { server, worker: 0, number, address, accepted, state: Arc::default(), uncharged: None }
     }
 
     /// Makes all requests of the connection share one amount of uncharged memory.
@@ -99,32 +87,23 @@ impl Connection {
     /// Records that a key was recognised. From now on the connection is closed for lack of room only while it is idle, or if its
     /// account has more than half of all connections.
     pub fn recognize(&self, account: AccountId) {
-        let state = &self.peer.state;
+        let state = &self.state;
         if state.account.get().is_none() && state.account.set(account).is_ok() {
-            self.server.connections.closable.recognize(self.peer.number, account, state);
+            self.server.connections.closable.recognize(self.number, account, state);
         }
     }
 
     /// Counts a request without a valid key. If its address has made too many, the connection is closed after the reply,
     /// unless it belongs to a proxy, which uses it for other callers, too.
     pub fn count_unauthenticated(&self, headers: Headers<'_>) -> Result<(), TooManyUnauthenticated> {
-        let (peers, peer) = (&self.server.peers, self.peer.address);
+        let (peers, peer) = (&self.server.peers, self.address);
         let caller = peers.caller_of_request(peer, headers);
         peers.count_unauthenticated(caller, self.now()).inspect_err(|_| {
             self.counts().unauthenticated_refused.fetch_add(1, Relaxed);
             if caller == peer {
-                self.peer.state.closes_after_reply.store(true, Relaxed);
+                self.state.closes_after_reply.store(true, Relaxed);
             }
         })
-    }
-
-    /// When the connection was accepted.
-    pub(super) fn accepted(&self) -> MonoTime {
-        self.peer.accepted
-    }
-
-    pub(super) fn state(&self) -> &Arc<ConnectionState> {
-        &self.peer.state
     }
 
     pub fn server(&self) -> &ServerState {
@@ -136,33 +115,31 @@ impl Connection {
         self.worker
     }
 
-    /// The counters of that worker.
     pub fn counts(&self) -> &HttpCounts {
         &self.server.counts[self.worker]
     }
 
     /// The time at which the current request arrived, without reading the clock again.
     pub fn now(&self) -> MonoTime {
-        MonoTime(self.peer.state.last_read_at.load(Relaxed))
+        MonoTime(self.state.last_read_at.load(Relaxed))
     }
 
     /// Whether the connection is closed after the current reply.
     pub(crate) fn is_last(&self) -> bool {
-        self.peer.state.closes_after_reply.load(Relaxed)
+        self.state.closes_after_reply.load(Relaxed)
     }
 
-    /// Whether the gateway is shutting down.
     pub(super) fn is_draining(&self) -> bool {
         self.server.connections.draining.load(Relaxed)
     }
 
     /// Counts one more request and returns its id. The last request that the connection may serve closes it.
     pub(super) fn begin_request(&self) -> RequestId {
-        let state = &self.peer.state;
+        let state = &self.state;
         let request = state.requests.fetch_add(1, Relaxed) + 1;
         if request >= self.server.limits.requests_per_connection_max {
             state.closes_after_reply.store(true, Relaxed);
         }
-        RequestId { process: self.server.connections.process, connection: self.peer.number, request }
+        RequestId { process: self.server.connections.process, connection: self.number, request }
     }
 }

@@ -1,7 +1,5 @@
 //! Stages of a shutdown, as connections see them.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 
 /// The stage of a worker's shutdown.
@@ -29,7 +27,3 @@ pub(crate) async fn next_stage(stage: &mut watch::Receiver<DrainStage>, reached:
         Err(_) => std::future::pending().await,
     }
 }
-
-/// How long an idle connection stays open after its last activity during a shutdown, because a request may be in transit.
-/// Longer than a packet takes around the world.
-pub(crate) const LAST_REQUEST_TIME: Duration = Duration::from_millis(500);

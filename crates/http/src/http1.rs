@@ -27,8 +27,10 @@ use self::body::{BodyEnd, Http1Body};
 use self::head::HeadEndSearch;
 use crate::connection::{Connection, RequestId};
 use crate::date::with_http_date;
-use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
+use crate::drain::{DrainStage, reached};
 use crate::head::RequestMethod;
+use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use crate::policy::LAST_REQUEST_TIME;
 use crate::refused::Refused;
 use crate::reply_parts::ReplyParts;
 use crate::server_state::ServerState;
@@ -60,7 +62,6 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
     http1.socket.shutdown().await
 }
 
-/// An HTTP/1 connection.
 struct Http1Connection<'c, V, S> {
     service: &'c Arc<V>,
     connection: &'c Connection,
@@ -107,7 +108,6 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
         &mut self,
         mut closing: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<Result<Option<HeadBounds>, Refused>> {
-        let limits = &self.connection.server().limits;
         let (mut search, mut began, mut has_skipped) = (HeadEndSearch::default(), None, false);
         loop {
             if !has_skipped && self.skip_blank_line() {
@@ -119,7 +119,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
                 Err(refused) => return Ok(Err(refused)),
             };
             let lines = search.lines();
-            if end.unwrap_or(input.len()) > limits.header_bytes_max || lines > limits.headers_max + 1 {
+            if end.unwrap_or(input.len()) > HEADER_BYTES_MAX || lines > HEADERS_MAX + 1 {
                 return Ok(Err(Refused::HeadTooLarge));
             }
             if let Some(end) = end {
@@ -152,7 +152,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
 
     /// Waits for a request in transit while the gateway is shutting down.
     async fn read_last_request(&mut self) -> io::Result<usize> {
-        let quiet = self.connection.server().clock.now().since(self.socket.last_activity());
+        let quiet = self.connection.server.clock.now().since(self.socket.last_activity());
         let read = self.socket.read_buf(&mut self.input);
         match timeout(LAST_REQUEST_TIME.saturating_sub(quiet), read).await {
             Ok(read) => read,
@@ -218,7 +218,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
         // During a shutdown, requests that have already arrived are answered before the connection is closed.
         let has_next = self.input_start < self.input.len();
         let keep = may_stay && (has_next || !self.connection.is_draining());
-        write_head(&mut self.output, &reply, KeepAlive { keep, is_http10 }, self.connection.server());
+        write_head(&mut self.output, &reply, KeepAlive { keep, is_http10 }, &self.connection.server);
         if head_only {
             self.send(ReplyParts::default()).await?;
         } else {
@@ -235,7 +235,7 @@ impl<V: Service, S: ByteStream> Http1Connection<'_, V, S> {
     async fn refuse(&mut self, refused: Refused) -> io::Result<bool> {
         let id = self.connection.begin_request();
         let reply = self.service.refuse_request(self.connection, id, refused).await;
-        write_head(&mut self.output, &reply, KeepAlive::LAST, self.connection.server());
+        write_head(&mut self.output, &reply, KeepAlive::LAST, &self.connection.server);
         self.send(reply.into_parts()).await?;
         self.socket.linger_on_close();
         Ok(false)

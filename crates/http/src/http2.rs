@@ -11,7 +11,6 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::{self, Builder, SendResponse};
@@ -30,7 +29,10 @@ use crate::connection::{Connection, RequestId};
 use crate::date::with_http_date;
 use crate::drain::{DrainStage, next_stage};
 use crate::head::{RequestHead, RequestMethod};
-use crate::limits::HttpLimits;
+use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX, HttpLimits};
+use crate::policy::{
+    CONNECTION_WINDOW_BYTES, FLUSH_TIME, GOAWAY_TIME, PENDING_RESETS_MAX, STREAM_WINDOW_BYTES,
+};
 use crate::refused::Refused;
 use crate::service::{HeaderWriter, Service, ServiceReply};
 use crate::socket::{ByteStream, PREFACE, READ_BYTES, Socket, Wait};
@@ -53,24 +55,8 @@ pub(super) fn is_http2(first: &[u8]) -> bool {
     first.starts_with(PREFACE)
 }
 
-/// The connection ends after this many streams were reset before they were accepted (rapid reset).
-const PENDING_RESETS_MAX: usize = 20;
-
-/// Unread bytes that a caller may send on one stream.
-const STREAM_WINDOW_BYTES: u32 = 64 << 10;
-
-/// Unread bytes that a caller may send on all streams of a connection.
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-
 /// Bytes of a reply that `h2` buffers: one piece is written while the next one is added.
 const SEND_BUFFER_BYTES: usize = 2 * reply::PIECE_BYTES;
-
-/// How long a connection accepts requests after GOAWAY, because the caller may have sent some before it received the frame.
-/// Later requests are refused, and an idle connection is closed.
-const GOAWAY_TIME: Duration = Duration::from_secs(2);
-
-/// How long a connection counts as busy after its last request, because the end of the reply may still be buffered.
-const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a connection until it ends; `first` are the bytes received so far.
 pub(super) async fn serve<V: Service, S: ByteStream>(
@@ -81,9 +67,9 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     socket.switch_to_http2(first)?;
-    let limits = &connection.server().limits;
+    let limits = &connection.server.limits;
     let began = Instant::now();
-    let first_request_deadline = connection.server().step_deadline(connection.accepted());
+    let first_request_deadline = connection.server.step_deadline(connection.accepted);
     let handshake = builder(limits).handshake(socket);
     let h2 = timeout_at(first_request_deadline, handshake).await??;
     let serving = Http2Connection {
@@ -103,7 +89,7 @@ fn builder(limits: &HttpLimits) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.h2_streams_max)
-        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+        .max_header_list_size(HEADER_BYTES_MAX as u32)
         .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -111,7 +97,6 @@ fn builder(limits: &HttpLimits) -> Builder {
     builder
 }
 
-/// An HTTP/2 connection.
 struct Http2Connection<'c, V, S> {
     service: &'c Arc<V>,
     connection: &'c Arc<Connection>,
@@ -123,7 +108,6 @@ struct Http2Connection<'c, V, S> {
     idle_since: Instant,
     /// When the last request ended that had a reply.
     replied_at: Instant,
-    /// When GOAWAY was sent.
     goaway_since: Option<Instant>,
 }
 
@@ -155,7 +139,7 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
                 }
                 () = sleep_until(self.replied_at + FLUSH_TIME), if is_flushing => {
                     // The body of a request may have been completed meanwhile.
-                    self.connection.state().is_idle.store(!self.is_running(), Relaxed);
+                    self.connection.state.is_idle.store(!self.is_running(), Relaxed);
                 }
                 () = until(idle_end), if self.requests.is_empty() => {
                     if self.is_new() || self.goaway_since.is_some() {
@@ -172,23 +156,23 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
         match self.goaway_since {
             Some(_) => self.idle_since.checked_add(GOAWAY_TIME),
             None if self.is_new() => Some(self.first_request_deadline),
-            None => self.idle_since.checked_add(self.connection.server().limits.keep_alive_timeout),
+            None => self.idle_since.checked_add(self.connection.server.limits.keep_alive_timeout),
         }
     }
 
     /// Whether the connection may be closed to make room for another.
     fn is_idle(&self) -> bool {
-        self.connection.state().may_make_room()
+        self.connection.state.may_make_room()
     }
 
     /// Whether a request is running whose body is complete.
     fn is_running(&self) -> bool {
-        self.connection.state().running.load(Relaxed) > 0
+        self.connection.state.running.load(Relaxed) > 0
     }
 
     /// Whether the connection has not received a request yet.
     fn is_new(&self) -> bool {
-        self.connection.state().is_new()
+        self.connection.state.is_new()
     }
 
     fn begin_request(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
@@ -246,9 +230,9 @@ async fn exchange<V: Service>(
     mut respond: SendResponse<Bytes>,
 ) -> bool {
     let (parts, incoming) = request.into_parts();
-    let limits = &connection.server().limits;
+    let limits = &connection.server.limits;
     let is_head = RequestMethod::from(&parts.method) == RequestMethod::Head;
-    let state = Arc::clone(connection.state());
+    let state = Arc::clone(&connection.state);
     let mut body = Http2Body::new(incoming, limits.body_timeout, request_bytes(&parts), state);
     let reply = {
         let mut answered = pin!(answer(&service, &connection, id, parts, &mut body));
@@ -262,7 +246,7 @@ async fn exchange<V: Service>(
     let response = response(&connection, &reply);
     let has_body = reply.body_len() > 0 && !is_head;
     let sent = match respond.send_response(response, !has_body) {
-        Ok(stream) if has_body => reply::send(connection.state(), limits, stream, reply.into_parts()).await,
+        Ok(stream) if has_body => reply::send(&connection.state, limits, stream, reply.into_parts()).await,
         Ok(_) => Ok(()),
         Err(error) => Err(error.into()),
     };
@@ -293,7 +277,7 @@ async fn answer<V: Service>(
     parts: Parts,
     body: &mut Http2Body,
 ) -> V::Reply {
-    if parts.headers.len() > connection.server().limits.headers_max {
+    if parts.headers.len() > HEADERS_MAX {
         // No key is looked for in such a head. The connection goes on, so without a limit this could be repeated for ever.
         let _refused_anyway = connection.count_unauthenticated((&parts.headers).into());
         return service.refuse_request(connection, id, Refused::HeadTooLarge).await;
@@ -324,7 +308,7 @@ fn response(connection: &Connection, reply: &impl ServiceReply) -> Response<()> 
     if reply.status() != StatusCode::NO_CONTENT {
         headers.insert(header::CONTENT_LENGTH, reply.body_len().into());
     }
-    let clock = &connection.server().clock;
+    let clock = &connection.server.clock;
     with_http_date(clock.unix_seconds(), |date| headers.header(&header::DATE, date));
     response
 }

@@ -1,10 +1,21 @@
 //! The HTTP server: sockets, TLS, HTTP/1.1, HTTP/2, limits, compression and drain. It does not know JSON-RPC, Ethereum or
 //! callers: a [`Service`] answers the requests, and accounts are ids for sharing memory and threads.
+//!
+//! `gateway` implements [`Service`] for callers. The operator's pages and the console use a [`SmallListener`]. Both bind their address
+//! like this:
+//!
+//! ```no_run
+//! let address = "127.0.0.1:8545".parse().unwrap();
+//! http_server::check_free(address)?;
+//! let listener = http_server::bind(address)?;
+//! # std::io::Result::Ok(())
+//! ```
 
 mod config; // listener settings
 mod address_set; // addresses and networks of the configuration
 mod limits; // limits of connections and requests
 mod head; // the head of a request
+mod policy; // times and limits that no setting changes
 mod refused; // why a request is refused
 mod connection_state; // state shared by a socket and its requests
 mod peers; // limits per address
@@ -40,13 +51,14 @@ pub use counts::HttpCounts;
 pub use head::{Headers, RequestHead, RequestMethod};
 pub use http1::framed_requests;
 pub use inflate::inflate;
-pub use limits::HttpLimits;
+pub use limits::{HEADER_BYTES_MAX, HEADERS_MAX, HttpLimits};
 pub use peers::{ProxyConfig, TooManyUnauthenticated};
+pub use policy::INLINE_BODY_BYTES_MAX;
 pub use refused::Refused;
 pub use reply_parts::ReplyParts;
-pub use request_body::{INLINE_BODY_BYTES_MAX, ReceivedBody, RequestBody};
+pub use request_body::{ReceivedBody, RequestBody};
 pub use server::{HttpServer, serve_stream};
 pub use server_state::ServerState;
 pub use service::{HeaderWriter, Service, ServiceReply};
 pub use small_listener::{IncomingBody, SmallListener, SmallListenerLimits};
-pub use tls::TlsConfig;
+pub use tls::{ServedCertificate, TlsConfig};

@@ -6,8 +6,11 @@ use settings::Section;
 
 use crate::address_set::AddressSet;
 
-/// Upper bound of the configured limits on a head, which is held in memory while it arrives.
-const HEADER_BYTES_BOUND: usize = 16 << 20;
+/// Bytes of the head of a request. Common servers and proxies accept 8 to 32 KiB.
+pub const HEADER_BYTES_MAX: usize = 16 << 10;
+
+/// Headers of a request, as in common servers.
+pub const HEADERS_MAX: usize = 100;
 
 /// Limits of connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +39,6 @@ pub struct HttpLimits {
     pub keep_alive_timeout: Duration,
     /// Requests on one connection; load balancers distribute callers again when they reconnect.
     pub requests_per_connection_max: u64,
-    /// Bytes of a head.
-    pub header_bytes_max: usize,
-    /// Headers of a request.
-    pub headers_max: usize,
     /// Requests at the same time on one HTTP/2 connection.
     pub h2_streams_max: u32,
     /// How long connections are accepted after the signal to stop, so that load balancers notice that `/ready` fails.
@@ -62,8 +61,6 @@ impl Default for HttpLimits {
             read_rate_min_bytes: 4 << 10,
             keep_alive_timeout: Duration::from_secs(75),
             requests_per_connection_max: 1_000_000,
-            header_bytes_max: 16 << 10,
-            headers_max: 100,
             h2_streams_max: 100,
             drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
@@ -80,6 +77,8 @@ impl HttpLimits {
 
     pub fn read(section: &mut Section<'_>) -> Self {
         let default = Self::default();
+        section.removed("header_bytes_max", "the head of a request may have 16 KiB");
+        section.removed("headers_max", "a request may have 100 headers");
         Self {
             connections_max: section.size("connections_max", default.connections_max),
             connections_per_address_max: section
@@ -96,12 +95,6 @@ impl HttpLimits {
             keep_alive_timeout: section.milliseconds("keep_alive_timeout_ms", default.keep_alive_timeout),
             requests_per_connection_max: section
                 .number("requests_per_connection_max", default.requests_per_connection_max),
-            header_bytes_max: section.size_up_to(
-                "header_bytes_max",
-                default.header_bytes_max,
-                HEADER_BYTES_BOUND,
-            ),
-            headers_max: section.size_up_to("headers_max", default.headers_max, HEADER_BYTES_BOUND),
             h2_streams_max: section.number_up_to(
                 "h2_streams_max",
                 default.h2_streams_max.into(),

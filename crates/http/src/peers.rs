@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use crate::address_set::AddressSet;
 use crate::head::Headers;
 use crate::limits::HttpLimits;
+use crate::policy::{CLEAR_INTERVAL_NS, REFUSED_ADDRESSES_MAX};
 use resources::{MonoTime, RateExceeded, RepeatedWarning, TokenBucket};
 use settings::Section;
 
@@ -194,12 +195,6 @@ impl AddressGroup {
         }
     }
 }
-
-/// Addresses whose rate is stored. Each takes about 80 bytes.
-const REFUSED_ADDRESSES_MAX: usize = 1 << 16;
-
-/// Minimum time between two searches of a full table for addresses whose rate has recovered.
-const CLEAR_INTERVAL_NS: u64 = 100_000_000;
 
 /// The rates of requests without a valid key, by address.
 #[derive(Debug, Default)]

@@ -57,6 +57,3 @@ impl From<OverBudget> for Refused {
         Self::OverCapacity
     }
 }
-
-/// Larger bodies are parsed in the thread pool, because they would delay other connections of the thread.
-pub const INLINE_BODY_BYTES_MAX: usize = 64 << 10;

@@ -1,6 +1,5 @@
-//! The server. By default it has one thread per core, each with its own runtime and its own listener on the shared port
-//! (`SO_REUSEPORT`), so a connection stays on one core, and its requests share only a few counters with other cores. The
-//! setting `runtime` selects one work-stealing runtime instead.
+//! The server. It has one thread per core, each with its own runtime and its own listener on the shared port
+//! (`SO_REUSEPORT`), so a connection stays on one core, and its requests share only a few counters with other cores.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::bind::{bind, check_free, with_context};
-use crate::config::{HttpConfig, RuntimeKind};
-use crate::connection::ConnectionPeer;
+use crate::config::HttpConfig;
+use crate::connection::Connection;
 use crate::drain::DrainStage;
 use crate::server_state::ServerState;
 use crate::service::Service;
-use crate::tls::TlsConfig;
 use crate::worker::{self, HttpWorker};
 
 /// The public listeners and their threads.
@@ -41,23 +39,19 @@ impl HttpServer {
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
         let (stop, stopping) = watch::channel(None);
-        let tls = config.tls.as_ref().map(TlsConfig::acceptor).transpose()?;
         check_free(config.public)?;
         let first = bind(config.public)?;
         let public = first.local_addr()?;
         let mut listeners = vec![first];
-        if config.runtime == RuntimeKind::PerCore {
-            for _ in 1..config.workers {
-                listeners.push(bind(public)?);
-            }
+        for _ in 1..config.workers {
+            listeners.push(bind(public)?);
         }
-        let threads = config.threads_per_worker();
         let mut workers = Vec::new();
         for (index, listener) in listeners.into_iter().enumerate() {
             let (state, service) = (Arc::clone(&state), Arc::clone(service));
             let task = supervisor.task(format!("worker {index}"), WhenDown::NotReady);
-            let worker = HttpWorker::new(state, service, index, tls.clone(), stopping.clone(), task);
-            let started = start_worker(worker, index, threads, listener);
+            let worker = HttpWorker::new(state, service, index, stopping.clone(), task);
+            let started = start_worker(worker, index, listener);
             workers
                 .push(started.map_err(|error| with_context(&format!("cannot start worker {index}"), error))?);
         }
@@ -97,10 +91,9 @@ impl HttpServer {
 fn start_worker(
     worker: HttpWorker<impl Service>,
     index: usize,
-    threads: usize,
     listener: std::net::TcpListener,
 ) -> io::Result<JoinHandle<()>> {
-    let runtime = worker::runtime(threads)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _context = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
@@ -123,8 +116,8 @@ where
     async move {
         // The sender lives as long as the connection, so the connection is not drained.
         let (_sender, stage) = watch::channel(DrainStage::Serving);
-        let peer = ConnectionPeer::unknown(&state);
-        if let Err(error) = worker::serve(&service, state, 0, peer, stream, None, stage).await {
+        let connection = Connection::of_stream(state);
+        if let Err(error) = worker::serve(&service, connection, stream, None, stage).await {
             tracing::debug!(%error, "a connection ended early");
         }
     }

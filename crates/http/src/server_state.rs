@@ -1,5 +1,7 @@
 //! State shared by all connections of a server.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use resources::{Clock, MemoryBudget, MonoTime, RepeatedWarning};
@@ -9,6 +11,7 @@ use crate::config::HttpConfig;
 use crate::counts::HttpCounts;
 use crate::limits::HttpLimits;
 use crate::peers::{ClosableConnections, Peers};
+use crate::tls::ServedCertificate;
 
 /// State shared by all connections of a server.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct ServerState {
     pub memory: MemoryBudget,
     /// One per worker, so that counting causes no contention between cores.
     pub counts: Vec<HttpCounts>,
+    /// `None` without TLS.
+    pub certificate: Option<Arc<ServedCertificate>>,
     pub(crate) connections: Connections,
     pub(crate) peers: Peers,
 }
@@ -31,7 +36,6 @@ pub(crate) struct Connections {
     /// Connections to which a refusal is being sent.
     pub(crate) being_refused: AtomicUsize,
     pub(crate) closable: ClosableConnections,
-    /// The number of the next connection.
     pub(crate) seen: AtomicU64,
     pub(crate) draining: AtomicBool,
     pub(crate) accept_failures: RepeatedWarning,
@@ -52,15 +56,17 @@ impl Default for Connections {
 }
 
 impl ServerState {
-    pub fn new(config: &HttpConfig, limits: HttpLimits, memory: MemoryBudget) -> Self {
-        Self {
+    /// Fails if the certificate cannot be read.
+    pub fn new(config: &HttpConfig, limits: HttpLimits, memory: MemoryBudget) -> io::Result<Self> {
+        Ok(Self {
             clock: Clock::default(),
             counts: std::iter::repeat_with(HttpCounts::default).take(config.workers.max(1)).collect(),
+            certificate: config.tls.as_ref().map(ServedCertificate::read).transpose()?.map(Arc::new),
             connections: Connections::default(),
             peers: Peers::new(&config.proxies, &limits),
             limits,
             memory,
-        }
+        })
     }
 
     /// When the next step of a new connection has to be done that begins now, such as its TLS handshake.
@@ -70,7 +76,6 @@ impl ServerState {
         Instant::from_std(self.clock.instant(step.min(all_steps)))
     }
 
-    /// Whether the gateway is shutting down.
     pub fn is_draining(&self) -> bool {
         self.connections.draining.load(Relaxed)
     }

@@ -41,13 +41,11 @@ pub trait Service: Debug + Send + Sync + 'static {
 pub trait ServiceReply: Send {
     fn status(&self) -> StatusCode;
 
-    /// Length of the body.
     fn body_len(&self) -> usize;
 
     /// Writes the headers, without those that frame the body.
     fn write_headers(&self, headers: &mut impl HeaderWriter);
 
-    /// The body.
     fn into_parts(self) -> ReplyParts;
 }
 

@@ -29,15 +29,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::BoxError;
+use crate::policy::{ACCEPT_PAUSE, REQUEST_GRACE};
 use answered_body::AnsweredBody;
 pub use incoming_body::IncomingBody;
-
-/// How long a head or a body may be incomplete before its connection is closed for another one. Honest clients send both at
-/// once.
-const REQUEST_GRACE: Duration = Duration::from_millis(500);
-
-/// How long accepting pauses when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How many connections there may be, and how long they may take.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +119,7 @@ impl SmallListener {
                 ended.await;
             }
         };
-        // What takes longer ends with the runtime.
+        // Connections that take longer end with the runtime.
         let _late = timeout(limits.drain_timeout, all_ended).await;
     }
 

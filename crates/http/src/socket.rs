@@ -19,6 +19,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::connection_state::ConnectionState;
 use crate::limits::HttpLimits;
+use crate::policy::{LINGER, LINGER_PAUSE, LINGER_READS};
 
 use self::frames::{FrameFlood, FrameWatch};
 
@@ -67,7 +68,7 @@ struct SocketTimers {
     last_write_at: MonoTime,
 }
 
-/// What a connection waits for; it determines the timeout.
+/// The next thing that a connection waits for, which determines the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Request,
@@ -83,7 +84,7 @@ pub(super) enum Wait {
     },
 }
 
-/// What happens after a timeout.
+/// The end of a connection after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeoutAction {
     /// The connection ends as if the caller had closed it.
@@ -97,16 +98,6 @@ const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nc
 
 /// Bytes reserved for a read; most requests fit.
 pub(super) const READ_BYTES: usize = 2 << 10;
-
-/// How long received bytes are discarded before a connection with unread bytes is closed.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Pieces that are discarded before a pause. With `LINGER_PAUSE` the limit is 6 MB/s per connection, so that refused callers
-/// that continue to send do not use up the CPU.
-const LINGER_READS: usize = 16;
-
-/// Pause after `LINGER_READS` discarded pieces.
-const LINGER_PAUSE: Duration = Duration::from_millis(10);
 
 /// The longest time that the timer is set to.
 const TIMER_MAX: Duration = Duration::from_secs(3_600);

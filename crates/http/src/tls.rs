@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use settings::Section;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -42,12 +43,15 @@ impl TlsConfig {
 
     /// Checks that both files can be read and belong together.
     pub fn check(&self) -> Result<(), String> {
-        self.acceptor().map(drop).map_err(|error| error.to_string())
+        LoadedCertificate::read(self.clone()).map(drop).map_err(|error| error.to_string())
     }
 
     /// When callers begin to refuse the certificate, in seconds since 1970: the earliest end of a certificate of the chain.
     pub fn expires_at(&self) -> io::Result<i64> {
-        let chain = self.chain()?;
+        self.expires_at_of(&self.chain()?)
+    }
+
+    fn expires_at_of(&self, chain: &[CertificateDer<'static>]) -> io::Result<i64> {
         let times: Option<Vec<i64>> =
             chain.iter().map(|certificate| expiry::expires_at(certificate)).collect();
         times.and_then(|times| times.into_iter().min()).ok_or_else(|| {
@@ -65,16 +69,15 @@ impl TlsConfig {
         if chain.is_empty() { Err(no_certificate(pem::Error::NoItemsFound)) } else { Ok(chain) }
     }
 
-    /// Builds the TLS acceptor. ALPN prefers HTTP/2.
-    pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
-        let chain = self.chain()?;
+    /// ALPN prefers HTTP/2.
+    fn server_config(&self, chain: &[CertificateDer<'static>]) -> io::Result<ServerConfig> {
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| unreadable("listen.tls_key", &self.key, error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
+            .with_single_cert(chain.to_vec(), key)
             .map_err(|error| {
                 let (certificate, key) = (self.certificate.display(), self.key.display());
                 io::Error::other(format!(
@@ -82,7 +85,56 @@ impl TlsConfig {
                 ))
             })?;
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()];
-        Ok(TlsAcceptor::from(Arc::new(config)))
+        Ok(config)
+    }
+}
+
+/// The certificate that new connections get. It can be replaced while connections exist; those keep theirs.
+#[derive(Debug)]
+pub struct ServedCertificate(ArcSwap<LoadedCertificate>);
+
+/// A certificate in memory, with the files that it was read from.
+#[derive(Debug)]
+struct LoadedCertificate {
+    files: TlsConfig,
+    chain: Vec<CertificateDer<'static>>,
+    server: Arc<ServerConfig>,
+    expires_at: i64,
+}
+
+impl LoadedCertificate {
+    fn read(files: TlsConfig) -> io::Result<Self> {
+        let chain = files.chain()?;
+        let (server, expires_at) = (files.server_config(&chain)?, files.expires_at_of(&chain)?);
+        Ok(Self { files, chain, server: Arc::new(server), expires_at })
+    }
+}
+
+impl ServedCertificate {
+    pub fn read(files: &TlsConfig) -> io::Result<Self> {
+        LoadedCertificate::read(files.clone()).map(|loaded| Self(ArcSwap::from_pointee(loaded)))
+    }
+
+    /// Reads the files, and tells whether they have another certificate. If that fails, the one that is served stays.
+    pub fn replace(&self, files: &TlsConfig) -> io::Result<bool> {
+        let loaded = LoadedCertificate::read(files.clone())?;
+        let is_another = loaded.chain != self.0.load().chain;
+        self.0.store(Arc::new(loaded));
+        Ok(is_another)
+    }
+
+    /// The files that it was read from.
+    pub fn files(&self) -> TlsConfig {
+        self.0.load().files.clone()
+    }
+
+    /// When callers begin to refuse it, in seconds since 1970.
+    pub fn expires_at(&self) -> i64 {
+        self.0.load().expires_at
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.load().server))
     }
 }
 

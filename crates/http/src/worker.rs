@@ -13,15 +13,18 @@ use resources::{MonoTime, SupervisedTask};
 use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::{Connection, ConnectionPeer};
+use crate::connection::Connection;
 use crate::connection_state::ConnectionState;
-use crate::drain::{DrainStage, LAST_REQUEST_TIME, reached};
+use crate::drain::{DrainStage, reached};
 use crate::peers::{CountedAddress, Peers};
+use crate::policy::{
+    ACCEPT_PAUSE, DRAIN_POLL_INTERVAL, HANDSHAKE_TIME, LAST_REQUEST_TIME, REFUSAL_TIMEOUT, REFUSALS_MAX,
+};
 use crate::server_state::ServerState;
 use crate::service::Service;
 use crate::socket::{ByteStream, Socket};
@@ -32,27 +35,19 @@ pub(super) struct HttpWorker<V> {
     server: Arc<ServerState>,
     service: Arc<V>,
     index: usize,
-    tls: Option<TlsAcceptor>,
     stopping: watch::Receiver<Option<Duration>>,
     task: SupervisedTask,
 }
-
-/// Pause after a failed accept, which happens when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How often a draining worker checks whether its connections have ended.
-const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl<V: Service> HttpWorker<V> {
     pub(super) fn new(
         server: Arc<ServerState>,
         service: Arc<V>,
         index: usize,
-        tls: Option<TlsAcceptor>,
         stopping: watch::Receiver<Option<Duration>>,
         task: SupervisedTask,
     ) -> Self {
-        Self { server, service, index, tls, stopping, task }
+        Self { server, service, index, stopping, task }
     }
 
     /// Serves until the server stops, and then until no connection is left.
@@ -115,7 +110,7 @@ impl<V: Service> HttpWorker<V> {
 
     /// Serves a new connection, or refuses it.
     fn admit(&self, stream: TcpStream, address: IpAddr, stage: watch::Receiver<DrainStage>) {
-        let (server, index, tls) = (&self.server, self.index, self.tls.clone());
+        let (server, index) = (&self.server, self.index);
         let counts = &server.counts[index];
         // With the PROXY protocol, the address of the caller is counted when its header has arrived.
         let is_counted_later = server.peers.starts_with_proxy_header(address);
@@ -140,7 +135,7 @@ impl<V: Service> HttpWorker<V> {
                 // A request that arrives after the decision to close is not started.
                 biased;
                 () = must_close.wait() => tracing::debug!("connection closed to make room for another"),
-                served = start_connection(service, slot, index, address, stream, tls, stage) => {
+                served = start_connection(service, slot, index, address, stream, stage) => {
                     if let Err(error) = served {
                         tracing::debug!(%error, "a connection ended early");
                     }
@@ -153,7 +148,7 @@ impl<V: Service> HttpWorker<V> {
     /// handshake, which costs more than a call.
     fn refuse(&self, stream: TcpStream) {
         let refusal = RefusalGuard::start(Arc::clone(&self.server));
-        if self.tls.is_none() && refusal.number < REFUSALS_MAX {
+        if self.server.certificate.is_none() && refusal.number < REFUSALS_MAX {
             let message = http1::over_capacity(&self.server, &*self.service);
             tokio::spawn(async move {
                 let _refusal = refusal;
@@ -175,18 +170,6 @@ impl<V: Service> HttpWorker<V> {
         }
     }
 }
-
-/// The runtime of a worker.
-pub(super) fn runtime(threads: usize) -> io::Result<Runtime> {
-    if threads > 1 {
-        Builder::new_multi_thread().worker_threads(threads).enable_all().build()
-    } else {
-        Builder::new_current_thread().enable_all().build()
-    }
-}
-
-/// How long the last step of a TCP handshake may take when the listener closes. Longer than a packet takes around the world.
-const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 
 /// Drops packets that open new connections, while the listener still accepts established ones.
 ///
@@ -215,7 +198,6 @@ fn refuse_new_connections(_: &TcpListener) {}
 /// An open connection, which is counted until this value is dropped.
 struct ConnectionSlot {
     server: Arc<ServerState>,
-    /// The number of the connection.
     number: u64,
     counted: CountedAddress,
     accepted: MonoTime,
@@ -239,11 +221,6 @@ impl Drop for ConnectionSlot {
         self.server.connections.open.fetch_sub(1, Relaxed);
     }
 }
-
-/// Refusals that are sent at the same time. Each takes a file descriptor for up to a second.
-const REFUSALS_MAX: usize = 100;
-
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection that is being refused, which is counted until this value is dropped.
 struct RefusalGuard {
@@ -278,30 +255,30 @@ async fn send_refusal(mut stream: TcpStream, message: Vec<u8>) -> io::Result<()>
 async fn start_connection<V: Service>(
     service: Arc<V>,
     mut slot: ConnectionSlot,
-    index: usize,
-    address: IpAddr,
+    worker: usize,
+    mut address: IpAddr,
     mut stream: TcpStream,
-    tls: Option<TlsAcceptor>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     stream.set_nodelay(true)?;
-    let server = Arc::clone(&slot.server);
-    let (number, accepted, state) = (slot.number, slot.accepted, Arc::clone(&slot.state));
-    let mut peer = ConnectionPeer { number, address, accepted, state };
-    if server.peers.starts_with_proxy_header(address) {
+    if slot.server.peers.starts_with_proxy_header(address) {
         // Boxed because few connections need it, and it would enlarge the task of every connection.
-        peer.address = Box::pin(read_proxy_header(&mut slot, index, address, &mut stream)).await?;
+        address = Box::pin(read_proxy_header(&mut slot, worker, address, &mut stream)).await?;
     }
-    match tls {
-        None => serve(&service, server, index, peer, stream, None, stage).await,
-        Some(tls) => Box::pin(accept_tls(service, server, index, peer, stream, tls, stage)).await,
+    let (number, accepted) = (slot.number, slot.accepted);
+    let (server, state) = (Arc::clone(&slot.server), Arc::clone(&slot.state));
+    let acceptor = server.certificate.as_ref().map(|certificate| certificate.acceptor());
+    let connection = Connection { server, worker, number, address, accepted, state, uncharged: None };
+    match acceptor {
+        None => serve(&service, connection, stream, None, stage).await,
+        Some(tls) => Box::pin(accept_tls(service, connection, stream, tls, stage)).await,
     }
 }
 
 /// Reads the address of a caller from the PROXY protocol header, and counts it.
 async fn read_proxy_header(
     slot: &mut ConnectionSlot,
-    index: usize,
+    worker: usize,
     proxy: IpAddr,
     stream: &mut TcpStream,
 ) -> Result<IpAddr, Error> {
@@ -309,7 +286,7 @@ async fn read_proxy_header(
     let deadline = server.step_deadline(slot.accepted);
     let address = timeout_at(deadline, Peers::caller_of_connection(proxy, stream)).await??;
     let Some(counted) = server.peers.enter(address) else {
-        server.counts[index].address_refused.fetch_add(1, Relaxed);
+        server.counts[worker].address_refused.fetch_add(1, Relaxed);
         return Err("too many connections from this address".into());
     };
     slot.counted = counted;
@@ -318,16 +295,15 @@ async fn read_proxy_header(
 
 async fn accept_tls<V: Service>(
     service: Arc<V>,
-    server: Arc<ServerState>,
-    index: usize,
-    peer: ConnectionPeer,
+    connection: Connection,
     stream: TcpStream,
     tls: TlsAcceptor,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let encrypted = timeout_at(server.step_deadline(peer.accepted), tls.accept(stream)).await??;
+    let deadline = connection.server.step_deadline(connection.accepted);
+    let encrypted = timeout_at(deadline, tls.accept(stream)).await??;
     let chosen = encrypted.get_ref().1.alpn_protocol().map(ChosenProtocol::of_alpn);
-    serve(&service, server, index, peer, encrypted, chosen, stage).await
+    serve(&service, connection, encrypted, chosen, stage).await
 }
 
 /// The protocol that a TLS handshake has chosen.
@@ -346,17 +322,13 @@ impl ChosenProtocol {
 /// Serves one connection until it ends, in the chosen protocol, or else in the one with which it begins.
 pub(super) async fn serve<V: Service, S: ByteStream>(
     service: &Arc<V>,
-    server: Arc<ServerState>,
-    index: usize,
-    peer: ConnectionPeer,
+    mut connection: Connection,
     stream: S,
     chosen: Option<ChosenProtocol>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let mut connection = Connection::new(Arc::clone(&server), index, peer);
-    let (clock, limits) = (server.clock, server.limits.clone());
-    let mut socket =
-        Socket::new(stream, Arc::clone(connection.state()), connection.accepted(), clock, limits);
+    let (clock, limits) = (connection.server.clock, connection.server.limits.clone());
+    let mut socket = Socket::new(stream, Arc::clone(&connection.state), connection.accepted, clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {
         socket.linger_on_close();
         return Ok(socket.shutdown().await?);

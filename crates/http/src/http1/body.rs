@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use http1_framing::BodyFraming;
 use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
@@ -12,6 +11,7 @@ use tokio::time::Sleep;
 
 use super::chunks::ChunkedBody;
 use super::head::ParsedHead;
+use crate::policy::{AHEAD_BYTES_MAX, HALF_CLOSED_TIME, SKIPPED_BYTES_MAX};
 use crate::refused::Refused;
 use crate::request_body::{self, ReceivedBody};
 use crate::socket::{ByteStream, Socket, Wait};
@@ -48,18 +48,6 @@ pub(super) struct BodyEnd {
 
 /// Bytes read at once. The buffer grows as bytes arrive; the stated length of a body is not allocated in advance.
 const STEP_BYTES: usize = 4 << 10;
-
-/// Shorter bodies of refused requests are read and discarded, so that the connection stays open.
-const SKIPPED_BYTES_MAX: u64 = 64 << 10;
-
-/// Bytes that are read ahead while an answer is computed. When they are used up, the socket is not read until the answer is
-/// sent, and a disconnect of the caller is not noticed.
-const AHEAD_BYTES_MAX: usize = 16 << 10;
-
-/// How long an answer may still take after the caller has closed its sending side. TCP does not distinguish a caller that has
-/// closed only its sending side, and still reads the reply, from one that has closed the connection. After this time the
-/// answer is cancelled.
-const HALF_CLOSED_TIME: Duration = Duration::from_secs(2);
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 

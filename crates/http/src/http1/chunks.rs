@@ -2,6 +2,7 @@
 
 use http1_framing::{ChunkDecoder, ChunkStep, LineLimit};
 
+use crate::policy::CHUNK_LINES_BYTES_MAX;
 use crate::refused::Refused;
 
 /// Joins the chunks of one body, which may arrive in pieces.
@@ -12,12 +13,9 @@ pub(super) struct ChunkedBody {
     is_whole: bool,
 }
 
-/// Limit on sizes, extensions and trailers of a body, which do not count towards the limit on bodies.
-const LINE_BYTES_MAX: usize = 64 << 10;
-
 impl ChunkedBody {
     pub(super) fn new() -> Self {
-        let decoder = ChunkDecoder::new(LineLimit::PerBody(LINE_BYTES_MAX));
+        let decoder = ChunkDecoder::new(LineLimit::PerBody(CHUNK_LINES_BYTES_MAX));
         Self { decoder, data: Vec::new(), is_whole: false }
     }
 
@@ -107,9 +105,9 @@ mod tests {
     fn data_and_lines_are_limited() {
         assert_eq!(read("15\r\n012345678901234567890\r\n"), Err(Refused::TooLarge));
         assert_eq!(read("14\r\n01234567890123456789\r\n1\r\n"), Err(Refused::TooLarge));
-        assert_eq!(read(&format!("1;{}\r\n", "x".repeat(LINE_BYTES_MAX))), Err(Refused::TooLarge));
+        assert_eq!(read(&format!("1;{}\r\n", "x".repeat(CHUNK_LINES_BYTES_MAX))), Err(Refused::TooLarge));
         assert_eq!(
-            read(&format!("0\r\n{}", "x: y\r\n".repeat(LINE_BYTES_MAX / 6 + 1))),
+            read(&format!("0\r\n{}", "x: y\r\n".repeat(CHUNK_LINES_BYTES_MAX / 6 + 1))),
             Err(Refused::TooLarge)
         );
     }

@@ -10,10 +10,10 @@ use resources::{AccountMemory, ChargedBuffer, MemoryCharge};
 use tokio::time::timeout;
 
 use crate::connection_state::{ConnectionState, RunningRequest};
+use crate::policy::{DISCARD_TIME, DISCARDED_BYTES_MAX};
 use crate::refused::Refused;
 use crate::request_body::{ReceivedBody, RequestBody};
 
-/// The body of an HTTP/2 request.
 pub(super) struct Http2Body {
     incoming: RecvStream,
     /// Timeout of the body. On HTTP/1 the socket applies it; here each stream has its own.
@@ -26,12 +26,6 @@ pub(super) struct Http2Body {
     /// Set when the body is complete, until the reply is sent.
     running: Option<RunningRequest>,
 }
-
-/// Bytes of a refused request's body that are read and discarded, so that the reply is not followed by a reset.
-const DISCARDED_BYTES_MAX: usize = 64 << 10;
-
-/// How long a caller may take to send the rest of a body that is discarded.
-const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 impl Http2Body {
     pub(super) fn new(

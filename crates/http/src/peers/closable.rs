@@ -16,6 +16,7 @@ use resources::AccountId;
 use tokio::sync::oneshot;
 
 use crate::connection_state::ConnectionState;
+use crate::policy::{SEARCHED_ACCOUNTS_MAX, SEARCHED_MAX};
 
 /// All open connections.
 #[derive(Debug, Default)]
@@ -44,12 +45,6 @@ struct KnownConnection {
     closer: oneshot::Sender<()>,
     state: Arc<ConnectionState>,
 }
-
-/// Connections of one account that one search examines, so that many busy connections do not delay accepting.
-const SEARCHED_MAX: usize = 32;
-
-/// Accounts that one search examines, so that many busy accounts do not delay accepting.
-const SEARCHED_ACCOUNTS_MAX: usize = 8;
 
 /// Resolves when the connection has to be closed to make room for another one.
 #[derive(Debug)]
@@ -80,7 +75,6 @@ impl ClosableConnections {
         }
     }
 
-    /// Removes a connection that has ended.
     pub(crate) fn remove(&self, connection: u64, state: &ConnectionState) {
         let mut lists = self.lists.lock();
         lists.unrecognized.remove(&connection);

@@ -5,6 +5,8 @@
 
 use resources::{BucketRate, MonoTime, TokenBucket};
 
+use crate::policy::{DATA_BYTES_MIN, REQUEST_FRAMES, RESET_FRAMES, SENT_BYTES_PER_FRAME};
+
 /// The connection preface of HTTP/2.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -37,9 +39,6 @@ const HEADERS: u8 = 0x1;
 const RST_STREAM: u8 = 0x3;
 const CONTINUATION: u8 = 0x9;
 const END_HEADERS: u8 = 0x4;
-
-/// Shorter DATA frames count as frames that request nothing; no client splits a body into such pieces.
-const DATA_BYTES_MIN: usize = 64;
 
 impl FrameWatch {
     pub(crate) fn new(preface_bytes: usize) -> Self {
@@ -126,15 +125,6 @@ struct FrameBudget {
 
 /// Idle connections send a few pings and settings a minute.
 const FRAME_RATE: BucketRate = BucketRate { per_second: 100, capacity: 1_000 };
-
-/// Frames that belong to a request: window updates and a short body.
-const REQUEST_FRAMES: u64 = 8;
-
-/// A reset costs more than its request earns, so that requests that are reset at once (rapid reset) use up the budget.
-const RESET_FRAMES: u64 = 10;
-
-/// Bytes of replies that earn one frame. Clients send two window updates for each frame that they read, mostly of 16 KiB.
-const SENT_BYTES_PER_FRAME: u64 = 512;
 
 impl FrameBudget {
     fn new() -> Self {

@@ -9,7 +9,6 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// One element of DER.
 struct DerElement<'a> {
     tag: u8,
     contents: &'a [u8],
