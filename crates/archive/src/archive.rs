@@ -22,7 +22,7 @@ use std::{
 /// Name of the archive file inside the data directory.
 pub const ARCHIVE_FILE: &str = "archive.redb";
 
-/// What the archive's file is. Its pages may use half a gigabyte of memory.
+/// The format of the archive's file. Its pages may use half a gigabyte of memory.
 const ARCHIVE_KIND: FileKind = FileKind { version: FORMAT_VERSION, page_cache_bytes: 512 << 20 };
 
 /// An archive that is open. One process at a time can have it open.
@@ -35,7 +35,11 @@ pub struct Archive {
     import: Mutex<()>,
     /// The newest finalized block, as set by the code that follows the chain.
     finalized: Mutex<Option<u64>>,
+    /// Who is told of each commit.
+    listeners: Mutex<Vec<CommitListener>>,
 }
+
+type CommitListener = Box<dyn Fn() + Send + Sync>;
 
 impl Archive {
     /// Opens the archive in a data directory.
@@ -120,7 +124,8 @@ impl Archive {
         let shared = Arc::new(SnapshotShared { chain, code });
         let snapshot = Snapshot::take(&opened.database, Arc::clone(&shared), None)?;
         let snapshot = ArcSwap::from_pointee(snapshot);
-        Ok(Self { disk, path, shared, snapshot, import: Mutex::new(()), finalized: Mutex::new(None) })
+        let (import, finalized, listeners) = (Mutex::new(()), Mutex::new(None), Mutex::default());
+        Ok(Self { disk, path, shared, snapshot, import, finalized, listeners })
     }
 
     /// The archive as of the last commit. All reads of one snapshot see the same chain.
@@ -146,12 +151,10 @@ impl Archive {
         }
     }
 
-    /// The rules of the chain.
     pub fn chain(&self) -> &ChainSpec {
         &self.shared.chain
     }
 
-    /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -183,9 +186,19 @@ impl Archive {
         lowest_replaceable(head, self.finalized())
     }
 
+    /// Whether the blocks after this one can be removed or replaced.
+    pub fn can_go_back_to(&self, number: u64) -> Result<bool, StoreError> {
+        Ok(self.savepoints()?.at_or_below(number).is_some())
+    }
+
     /// The savepoints that the file can be taken back to.
     pub(crate) fn savepoints(&self) -> Result<Savepoints, StoreError> {
         Savepoints::read(&self.disk.opened().database.begin_read()?.open_table(META)?)
+    }
+
+    /// Calls this after each commit, on the thread that imports. It must not wait.
+    pub fn on_commit(&self, tell: impl Fn() + Send + Sync + 'static) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(tell));
     }
 
     /// Makes a transaction durable and shows it to the readers that come from now on.
@@ -198,6 +211,8 @@ impl Archive {
         let before = self.snapshot.load();
         let snapshot = Snapshot::take(database, Arc::clone(&self.shared), Some(&before))?;
         self.snapshot.store(Arc::new(snapshot));
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().for_each(|tell| tell());
         Ok(())
     }
 }

@@ -49,9 +49,7 @@ pub struct BlockFile<R = BufReader<File>> {
 /// A block and its offset in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockAt {
-    /// The block.
     pub block: Block,
-    /// Offset of its first byte.
     pub offset: u64,
 }
 
@@ -92,7 +90,6 @@ impl<R: Read + Seek> BlockFile<R> {
         }
     }
 
-    /// Size of the file.
     pub fn bytes_total(&self) -> u64 {
         self.source.bytes_total()
     }

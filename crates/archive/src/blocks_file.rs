@@ -111,7 +111,6 @@ impl BlocksFile {
         self.limits
     }
 
-    /// Bytes of the file.
     pub fn file_bytes(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |file| file.len())
     }
@@ -133,6 +132,11 @@ impl BlocksFile {
         self.write(|writing| headers.iter().try_for_each(|header| writing.put_header(header)))?;
         self.prune(headers.len());
         Ok(())
+    }
+
+    /// Removes all blocks and headers above a number, because the chain has gone back to that block.
+    pub fn remove_above(&self, number: u64) -> Result<(), StoreError> {
+        self.write(|writing| writing.remove_above(number))
     }
 
     /// Drops what is over the limits, in a transaction of its own: an old block that cannot be read must not keep new ones out.

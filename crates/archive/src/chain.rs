@@ -1,6 +1,6 @@
 //! The chain's rules: which fork is in force at which block, read from a geth-format `genesis.json`.
 //!
-//! What geth refuses in a genesis is refused here too: forks that are out of order or left out, blob
+//! A genesis that geth refuses is refused here, too: forks that are out of order or left out, blob
 //! parameters that divide by zero. A chain whose rules are not known exactly must not be imported under rules
 //! that are nearly right.
 
@@ -65,7 +65,6 @@ impl ChainSpec {
         Ok(Self { genesis, blob_schedule })
     }
 
-    /// The genesis as it was read.
     pub fn genesis(&self) -> &Genesis {
         &self.genesis
     }
@@ -79,7 +78,6 @@ impl ChainSpec {
         &self.genesis.config
     }
 
-    /// The chain id.
     pub fn chain_id(&self) -> u64 {
         self.config().chain_id
     }
@@ -102,13 +100,13 @@ impl ChainSpec {
         expected_base_fee(self.rules_at(header), header)
     }
 
-    /// What a blob costs per gas in this block; none before Cancun.
+    /// The price of blob gas in this block; none before Cancun.
     pub fn blob_fee(&self, header: &Header) -> Option<u128> {
         let params = self.blob_params_at(header.timestamp)?;
         header.excess_blob_gas.map(|excess| params.calc_blob_fee(excess))
     }
 
-    /// What a blob will cost per gas in the block after this one, should that have the same parameters.
+    /// The price of blob gas in the block after this one, if that has the same parameters.
     pub fn next_blob_fee(&self, header: &Header) -> Option<u128> {
         let params = self.blob_params_at(header.timestamp)?;
         let excess = expected_excess_blob_gas(self, header, header.timestamp)?;
@@ -205,93 +203,32 @@ impl EthExecutorSpec for BlockRules<'_> {
 /// Why a genesis file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
-    /// The text is not a geth-format genesis.
     #[error("not a geth-format genesis: {0}")]
     Json(#[from] serde_json::Error),
-    /// A member of the file is wrong.
     #[error("line {line}: {field}: {problem}")]
-    Member {
-        /// Where its value begins in the file.
-        line: usize,
-        /// Its path.
-        field: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A member that every genesis needs is not there.
+    Member { line: usize, field: String, problem: String },
     #[error("line {line}: {field} is missing")]
-    Missing {
-        /// Where the object begins that should have it.
-        line: usize,
-        /// Its path.
-        field: &'static str,
-    },
-    /// A fork is scheduled although one before it never happens.
+    Missing { line: usize, field: &'static str },
     #[error("the genesis sets {later} but not {missing}, which comes before it; add {missing} to its config")]
-    ForkMissing {
-        /// The key that is not there.
-        missing: &'static str,
-        /// The key that is.
-        later: &'static str,
-    },
-    /// A fork is scheduled before one that it builds on.
+    ForkMissing { missing: &'static str, later: &'static str },
     #[error(
         "the genesis sets {later} to {later_at}, before {earlier} at {earlier_at}; forks must keep their order"
     )]
-    ForkOrder {
-        /// The fork that has to come first.
-        earlier: &'static str,
-        /// Its block or time.
-        earlier_at: u64,
-        /// The fork that builds on it.
-        later: &'static str,
-        /// Its block or time.
-        later_at: u64,
-    },
+    ForkOrder { earlier: &'static str, earlier_at: u64, later: &'static str, later_at: u64 },
     /// Forks by time exist only after proof of work, whose end the genesis does not state.
     #[error(
         "the genesis sets {fork} but no terminalTotalDifficulty; use 0 for a chain without proof of work"
     )]
-    NeverMerged {
-        /// The first fork by time.
-        fork: &'static str,
-    },
-    /// The fork is younger than the EVM in this program.
+    NeverMerged { fork: &'static str },
     #[error("the genesis sets {fork}, whose rules this version does not know")]
-    UnknownFork {
-        /// Its key.
-        fork: &'static str,
-    },
+    UnknownFork { fork: &'static str },
     /// Blocks are sealed, and miners paid, by rules that are not Ethereum's.
     #[error("the genesis uses {engine}, but only chains of proof of work and proof of stake can be imported")]
-    Engine {
-        /// The consensus engine's key.
-        engine: &'static str,
-    },
-    /// A fork changes the blob parameters to values that are stated nowhere.
+    Engine { engine: &'static str },
     #[error("the genesis sets the fork {fork} but blobSchedule has no entry {fork}; add its target and max")]
-    BlobScheduleMissing {
-        /// The schedule's key.
-        fork: &'static str,
-    },
-    /// Blob parameters with which blob fees cannot be computed.
+    BlobScheduleMissing { fork: &'static str },
     #[error("blobSchedule.{fork} of the genesis: {found}, expected {expected}")]
-    BlobSchedule {
-        /// The schedule's key.
-        fork: &'static str,
-        /// What is required.
-        expected: &'static str,
-        /// What the genesis says.
-        found: String,
-    },
-    /// A header field of block 0 that no header can hold.
+    BlobSchedule { fork: &'static str, expected: &'static str, found: String },
     #[error("{field} of the genesis: expected {expected}, found {found}")]
-    Field {
-        /// The genesis key.
-        field: &'static str,
-        /// What is required.
-        expected: &'static str,
-        /// What the genesis says.
-        found: u128,
-    },
+    Field { field: &'static str, expected: &'static str, found: u128 },
 }

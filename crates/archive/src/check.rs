@@ -27,7 +27,6 @@ pub(crate) use fault::{TransactionFault, UncleFault};
 /// Proof that a block follows the rules as far as they can be checked without executing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedBlock {
-    /// The block's own hash.
     pub hash: B256,
     /// The hashes of its uncles, in their order.
     pub uncle_hashes: Vec<B256>,

@@ -42,13 +42,9 @@ pub struct BlockExecutionResult {
     pub receipts: Vec<Receipt>,
     /// Requests of the block to the consensus layer (EIP-7685).
     pub requests: Requests,
-    /// Gas used by all transactions.
     pub gas_used: u64,
-    /// Blob gas used by all transactions.
     pub blob_gas_used: u64,
-    /// What the block changed.
     pub changes: StateChanges,
-    /// The state root after the block.
     pub state_root: B256,
 }
 
@@ -70,7 +66,6 @@ impl BlockExecutionResult {
         self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | *receipt.logs_bloom())
     }
 
-    /// The root over the receipts.
     pub fn receipts_root(&self) -> B256 {
         alloy_consensus::proofs::calculate_receipt_root(&self.receipts)
     }
@@ -79,7 +74,6 @@ impl BlockExecutionResult {
 /// Gives the state root after some changes: asked at the end of a block, and after each transaction before
 /// Byzantium.
 pub trait RootAfter {
-    /// Why a root cannot be computed.
     type Error: std::error::Error + Send + Sync + 'static;
     /// Applies further changes, and gives the root after them.
     fn root_after(&mut self, changes: &StateChanges) -> Result<B256, Self::Error>;
@@ -219,21 +213,13 @@ impl<'a, S: StateSource> BlockRun<'a, S> {
 /// Why a block cannot be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutionFault {
-    /// A transaction is not valid where it stands.
     #[error("transaction {index}: {cause}")]
-    Transaction {
-        /// Its place in the block.
-        index: usize,
-        /// What is wrong with it.
-        cause: TransactionRejection,
-    },
+    Transaction { index: usize, cause: TransactionRejection },
     /// A system call fails, or a deposit log cannot be read.
     #[error(transparent)]
     System(#[from] SystemFault),
-    /// The state could not be read.
     #[error("state: {0}")]
     State(Box<dyn std::error::Error + Send + Sync>),
-    /// A state root could not be computed.
     #[error("state root: {0}")]
     Root(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -241,15 +227,8 @@ pub enum ExecutionFault {
 /// Why a transaction cannot be executed where it stands.
 #[derive(Debug, thiserror::Error)]
 pub enum TransactionRejection {
-    /// Its gas limit does not fit into the block.
     #[error("gas limit: expected at most {left}, which is left in the block, found {limit}")]
-    GasLimit {
-        /// Its gas limit.
-        limit: u64,
-        /// What the transactions before it left of the block's gas.
-        left: u64,
-    },
-    /// The EVM refuses it: nonce, balance, fees or form are wrong.
+    GasLimit { limit: u64, left: u64 },
     #[error("not valid: {0}")]
     Invalid(String),
     /// The EVM could not execute it; the state may be unreadable.

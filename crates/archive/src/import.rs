@@ -28,6 +28,7 @@ use alloy_consensus::{Header, Sealed};
 use alloy_primitives::{B256, U256};
 use recover::{RecoveredBlock, RecoveryFault, ReplaceableBlocks, SourceBlock};
 use redb::WriteTransaction;
+use serde::{Deserialize, Serialize};
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
     thread,
@@ -46,20 +47,17 @@ const GROUP_GAS_MAX: u64 = 2_000_000_000;
 /// Decoded blocks that may wait for execution. A block can have some 10 MB.
 const QUEUE_BLOCKS_MAX: usize = 32;
 
-/// The progress of an import.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportProgress {
     /// Number of the newest block in the archive.
     pub head: u64,
-    /// Blocks stored by this import.
     pub blocks: u64,
     /// Blocks that were skipped because the archive already had them.
     pub skipped: u64,
-    /// Transactions in the stored blocks.
     pub transactions: u64,
-    /// Gas used by the stored blocks.
     pub gas: u64,
-    /// Bytes of the source that were read.
+    /// Bytes of the source that were read, which only its reader knows.
+    #[serde(skip)]
     pub bytes_read: u64,
 }
 
@@ -152,7 +150,6 @@ impl Archive {
 
 type Queue = Receiver<Result<RecoveredBlock, RecoveryFault>>;
 
-/// An import under way.
 struct Import<'a> {
     archive: &'a Archive,
     queue: Queue,

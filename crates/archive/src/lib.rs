@@ -2,6 +2,17 @@
 //!
 //! The API is synchronous and typed. The crate does not know the network, JSON-RPC or callers. Only this crate imports revm
 //! and the key-value store.
+//!
+//! `answers` reads it, `chaingate` imports blocks into it, and `demo` makes one:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let archive = archive::Archive::open("/var/lib/chaingate".as_ref())?;
+//! let snapshot = archive.snapshot();
+//! let head = snapshot.block(snapshot.head())?;
+//! # Ok(())
+//! # }
+//! ```
 
 // The path of a block, in order:
 

@@ -15,7 +15,6 @@ pub trait KnownState {
     fn account(&self, address: Address) -> Option<Option<AccountState>>;
     /// The value of a storage slot of an account that is known.
     fn storage(&self, address: Address, slot: U256) -> Option<U256>;
-    /// Code by its hash.
     fn code(&self, hash: B256) -> Option<ContractCode>;
     /// The hash of an earlier block of the same chain.
     fn block_hash(&self, number: u64) -> Option<B256>;
@@ -40,18 +39,14 @@ impl ContractCode {
 /// Parts of a state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateParts {
-    /// Accounts.
     pub accounts: BTreeSet<Address>,
-    /// Storage slots.
     pub slots: BTreeSet<(Address, U256)>,
     /// Code, by an account that has it and by its hash.
     pub code: BTreeSet<(Address, B256)>,
-    /// Hashes of earlier blocks.
     pub block_hashes: BTreeSet<u64>,
 }
 
 impl StateParts {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty()
             && self.slots.is_empty()
@@ -95,7 +90,6 @@ impl<K: KnownState> PartialState<K> {
         Self { known, reads: RefCell::default(), code_owners: RefCell::default() }
     }
 
-    /// What was read.
     pub fn into_reads(self) -> StateReads {
         self.reads.into_inner()
     }

@@ -27,9 +27,7 @@ use std::{ops::Range, sync::Arc};
 pub struct BlockData {
     /// Hash, size, and where its transactions and logs are.
     pub summary: BlockSummary,
-    /// The header.
     pub header: Header,
-    /// Headers of its uncles.
     pub uncles: Vec<Header>,
     /// Its withdrawals, from Shanghai on.
     pub withdrawals: Option<Withdrawals>,
@@ -38,28 +36,22 @@ pub struct BlockData {
 /// A transaction and its position in the chain.
 #[derive(Debug, Clone)]
 pub struct TransactionData {
-    /// The transaction.
     pub transaction: Transaction,
-    /// Its hash.
     pub hash: B256,
     /// Who signed it.
     pub sender: Address,
     /// Its place in the block.
     pub index: u32,
-    /// The block that holds it.
     pub block: InBlock,
 }
 
 /// A receipt without its logs, and its position in the chain.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiptData {
-    /// The fields of the receipt.
     pub row: ReceiptRow,
-    /// Hash of its transaction.
     pub transaction_hash: B256,
     /// Place of the transaction in the block.
     pub index: u32,
-    /// The block that holds it.
     pub block: InBlock,
 }
 
@@ -71,7 +63,6 @@ impl TransactionData {
 }
 
 impl ReceiptData {
-    /// The ordinals of its logs.
     pub fn log_ordinals(&self) -> Range<u64> {
         self.row.first_log..self.row.first_log + u64::from(self.row.logs)
     }
@@ -80,11 +71,8 @@ impl ReceiptData {
 /// The fields of a block that transactions and receipts repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InBlock {
-    /// Its number.
     pub number: u64,
-    /// Its hash.
     pub hash: B256,
-    /// Its time.
     pub timestamp: u64,
     /// Its base fee, from London on.
     pub base_fee: Option<u64>,
@@ -151,22 +139,18 @@ impl Snapshot {
         })
     }
 
-    /// The rules of the chain.
     pub fn chain(&self) -> &ChainSpec {
         &self.shared.chain
     }
 
-    /// Number of the newest block.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Hash of the newest block.
     pub fn head_hash(&self) -> B256 {
         self.head_hash
     }
 
-    /// Gas limit of the newest block.
     pub fn head_gas_limit(&self) -> u64 {
         self.head_header.gas_limit
     }
@@ -176,7 +160,6 @@ impl Snapshot {
         Ok(self.block_numbers.get(&hash.0)?.map(|number| number.value()))
     }
 
-    /// Hash of the genesis block.
     pub fn genesis_hash(&self) -> Result<B256, StoreError> {
         Ok(self.summary(0)?.ok_or(StoreError::MissingRow("the genesis block"))?.hash)
     }
@@ -186,7 +169,6 @@ impl Snapshot {
         self.with_block(number, |row| Ok(row.summary))
     }
 
-    /// A block's header.
     pub fn header(&self, number: u64) -> Result<Option<Header>, StoreError> {
         // Most calls are about the head.
         if number == self.head {
@@ -221,7 +203,6 @@ impl Snapshot {
         Ok(uncles.and_then(|uncles| uncles.into_iter().nth(index)))
     }
 
-    /// A transaction by its hash.
     pub fn transaction(&self, hash: B256) -> Result<Option<TransactionData>, StoreError> {
         let Some((number, ordinal)) = self.ordinal_of(hash)? else { return Ok(None) };
         let (summary, block) = self.in_block(number)?;

@@ -13,7 +13,6 @@ use alloy_trie::EMPTY_ROOT_HASH;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a row of the table `{table}` is damaged")]
 pub struct CorruptRow {
-    /// Its table.
     pub table: &'static str,
 }
 
@@ -95,26 +94,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is stored of a block besides its header: among others where its transactions and logs are.
+/// The facts about a block that are stored besides its header: among others where its transactions and logs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockSummary {
-    /// The block's hash.
     pub hash: B256,
     /// Difficulty of this block and all before it.
     pub total_difficulty: U256,
-    /// The header's time.
     pub timestamp: u64,
     /// The header's base fee, from London on.
     pub base_fee: Option<u64>,
     /// Length of the block's RLP in bytes.
     pub size: u32,
-    /// Ordinal of the first transaction.
     pub first_transaction: u64,
-    /// Number of transactions.
     pub transactions: u32,
-    /// Ordinal of the first log.
     pub first_log: u64,
-    /// Number of logs.
     pub logs: u32,
 }
 
@@ -248,7 +241,6 @@ pub enum TransactionOutcome {
 /// The recipient of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
-    /// It called this address.
     Called(Address),
     /// It created, or would have created, a contract at this address.
     Created(Address),
@@ -259,25 +251,20 @@ pub enum Recipient {
 pub struct ReceiptRow {
     /// The EIP-2718 type of the transaction; zero for a legacy one.
     pub transaction_type: u8,
-    /// How the transaction ended.
     pub outcome: TransactionOutcome,
     /// Gas used in the block up to and including this transaction.
     pub cumulative_gas_used: u64,
     /// Gas used by this transaction alone.
     pub gas_used: u64,
-    /// What the sender paid per gas.
+    /// The price that the sender paid per gas.
     pub effective_gas_price: u128,
-    /// The sender.
     pub from: Address,
-    /// The recipient.
     pub to: Recipient,
     /// Blob gas it used; zero unless it carried blobs.
     pub blob_gas_used: u64,
-    /// What it paid per blob gas.
+    /// The price that it paid per blob gas.
     pub blob_gas_price: u128,
-    /// Ordinal of its first log.
     pub first_log: u64,
-    /// Number of its logs.
     pub logs: u32,
     /// The bloom over its logs. Computing it takes longer than all the rest of a receipt.
     pub bloom: Bloom,
@@ -416,7 +403,6 @@ pub(crate) fn storage_key(address: Address, slot: U256, number: u64) -> [u8; 60]
     key
 }
 
-/// A value of `storage`.
 pub(crate) fn read_storage_value(row: &[u8]) -> Result<U256, CorruptRow> {
     U256::try_from_be_slice(row).ok_or(CorruptRow { table: "storage" })
 }

@@ -52,9 +52,7 @@ pub(crate) fn bytecode(code: Bytes) -> Bytecode {
 
 /// The state as it stood after some block.
 pub trait StateSource {
-    /// What can go wrong when reading.
     type Error: DBErrorMarker;
-    /// An account, if it exists.
     fn account(&self, address: Address) -> Result<Option<AccountState>, Self::Error>;
     /// The value of a storage slot; zero where nothing was written.
     fn storage(&self, address: Address, slot: U256) -> Result<U256, Self::Error>;
@@ -95,7 +93,6 @@ impl<S: StateSource> StateSource for &S {
 /// Net changes to the state, in address and slot order.
 #[derive(Debug, Clone, Default)]
 pub struct StateChanges {
-    /// The accounts that changed.
     pub accounts: BTreeMap<Address, AccountChange>,
     /// Code that accounts now carry and may not have been seen before, by its hash.
     pub code: BTreeMap<B256, Bytecode>,
@@ -136,7 +133,7 @@ pub(crate) struct WorkingState<S> {
     changes: StateChanges,
 }
 
-/// What is known of one account so far.
+/// The known part of an account.
 #[derive(Debug, Default)]
 struct WorkingAccount {
     account: Option<AccountState>,

@@ -62,7 +62,7 @@ impl Weighter<B256, Bytecode> for CodeWeight {
     }
 }
 
-/// What becomes of a file that is there already.
+/// The fate of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExistingFile {
     Keep,
@@ -110,38 +110,22 @@ fn sync_directory(path: &Path) -> std::io::Result<()> {
 /// Why an archive cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The data directory has no archive.
     #[error("there is no archive at {}; make one with `chaingate import`", .0.display())]
     Missing(PathBuf),
-    /// Another process has it open.
     #[error("the archive {} is in use by another process; stop that one first", .0.display())]
     InUse(PathBuf),
-    /// It was written by another version.
     #[error(
         "the archive {} has format version {found}, this program reads version {FORMAT_VERSION}; \
          use the program that made it, or import again into another data directory",
         path.display()
     )]
-    Format {
-        /// Where it is.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
-    /// It holds another chain.
+    Format { path: PathBuf, found: u32 },
     #[error(
         "the archive {} holds the chain with genesis {found}, but the genesis file given makes {given}; \
          use another data directory for another chain",
         path.display()
     )]
-    OtherGenesis {
-        /// Where it is.
-        path: PathBuf,
-        /// Hash of its genesis block.
-        found: B256,
-        /// Hash of the genesis block that was given.
-        given: B256,
-    },
+    OtherGenesis { path: PathBuf, found: B256, given: B256 },
     /// It holds this chain, but was made by other rules.
     #[error(
         "the archive {} was made with another `config` than this genesis file has; \
@@ -149,24 +133,14 @@ pub enum OpenError {
         .0.display()
     )]
     OtherConfig(PathBuf),
-    /// Pages of it are not what was written.
     #[error("the archive {} is damaged; import again", .0.display())]
     Damaged(PathBuf),
-    /// The file is not an archive.
     #[error("{} is not an archive of this program", .0.display())]
     Foreign(PathBuf),
-    /// The genesis file is invalid.
     #[error("genesis: {0}")]
     Genesis(#[from] GenesisError),
-    /// A directory or file cannot be made.
     #[error("cannot write {}: {cause}", path.display())]
-    Directory {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        cause: std::io::Error,
-    },
-    /// Reading or writing failed.
+    Directory { path: PathBuf, cause: std::io::Error },
     #[error("the archive cannot be read: {0}")]
     Store(#[from] StoreError),
 }
@@ -188,19 +162,15 @@ impl OpenError {
 /// Reading or writing the file failed; never the caller's fault.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// The key-value store reports this.
     #[error("storage: {0}")]
     Storage(Arc<redb::Error>),
     /// A row cannot be decoded.
     #[error(transparent)]
     Corrupt(#[from] CorruptRow),
-    /// Something that other rows refer to is not there.
     #[error("damaged: {0} is missing")]
     MissingRow(&'static str),
-    /// The log index is damaged or full.
     #[error("log index: {0}")]
     Index(String),
-    /// The state tries are damaged.
     #[error("state trie: {0}")]
     Trie(String),
 }

@@ -1,4 +1,4 @@
-//! What a new archive file holds.
+//! The contents of a new archive file.
 
 use super::*;
 use redb::TableHandle;

@@ -38,7 +38,7 @@ mod kind {
     pub(super) const INDEX: u16 = 0x3266;
 }
 
-/// What has been read of a file so far.
+/// The part of a file that was read.
 #[derive(Debug, Default)]
 pub(super) struct Era1 {
     first: Option<u64>,

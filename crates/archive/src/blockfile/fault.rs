@@ -4,13 +4,10 @@ use super::parts::BadPart;
 use alloy_primitives::Bytes;
 use std::{fmt, io, path::PathBuf};
 
-/// A file and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {fault}", path.display())]
 pub struct BlockFileError {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub fault: BlockFileFault,
 }
 
@@ -21,54 +18,43 @@ pub struct BlockFileError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are named above and in the texts")]
 pub enum BlockFileFault {
-    /// Nothing at that path.
     #[error("there is no such file; check the path")]
     NotFound,
-    /// A directory, a pipe or a device.
     #[error("not a regular file; name the block files one by one")]
     NotAFile,
-    /// The operating system reports an error.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// No bytes at all.
     #[error("the file is empty; fetch or export it again")]
     Empty,
-    /// The file is compressed with gzip.
     #[error("the file is packed with gzip; unpack it first, for example with gunzip")]
     Gzip,
     /// Consensus blocks, which hold no complete execution blocks.
     #[error("an era file of the beacon chain; export the execution blocks as RLP, or use era1 files")]
     BeaconEra,
-    /// The format is unknown.
     #[error("neither RLP blocks nor an era1 file: it begins with {first}; export the blocks as RLP")]
     Unknown { first: Bytes },
-    /// The file ends in the middle of an item.
     #[error(
         "the file ends at byte {end}, in the middle of the {item} that begins at byte {offset}, {}; fetch it again",
         AfterBlock(*last)
     )]
     Truncated { item: &'static str, offset: u64, end: u64, last: Option<u64> },
-    /// An item is larger than any block may be.
     #[error(
         "the {item} at byte {offset}, {}, has at least {bytes} bytes, and at most {max} are accepted; the file is \
          likely damaged, fetch it again",
         AfterBlock(*last)
     )]
     TooLarge { item: &'static str, offset: u64, last: Option<u64>, bytes: u64, max: u64 },
-    /// An item cannot be decoded.
     #[error(
         "the {item} at byte {offset}, {}, cannot be decoded: {reason}; the file is likely damaged, fetch it again",
         AfterBlock(*last)
     )]
     Undecodable { item: &'static str, offset: u64, last: Option<u64>, reason: String },
-    /// A part of a block cannot be decoded although its checksum or root is correct.
     #[error(
         "the {item} at byte {offset}, {}: {part} cannot be decoded: {reason}; the file is intact, but the block \
          does not follow the rules that this version knows",
         AfterBlock(*last)
     )]
     Malformed { item: &'static str, offset: u64, last: Option<u64>, part: String, reason: String },
-    /// Bytes that do not begin a block where one could begin.
     #[error(
         "from byte {offset}, {}, to its end at byte {end} the file holds no block; cut that part off or fetch the \
          file again",

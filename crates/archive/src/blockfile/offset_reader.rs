@@ -24,7 +24,6 @@ impl<R: Read + Seek> OffsetReader<R> {
         self.bytes_total
     }
 
-    /// How many bytes are left.
     pub(super) fn remaining(&self) -> u64 {
         self.bytes_total.saturating_sub(self.offset)
     }
@@ -51,7 +50,6 @@ impl<R: Read + Seek> OffsetReader<R> {
         if (read as u64) < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(&self.buffer) }
     }
 
-    /// Moves on without reading.
     pub(super) fn skip(&mut self, bytes: u32) -> io::Result<()> {
         self.reader.seek_relative(i64::from(bytes))?;
         self.offset += u64::from(bytes);

@@ -10,7 +10,7 @@ use alloy_primitives::{Bytes, Signature};
 use alloy_rlp::Encodable;
 use std::io::{Cursor, Write};
 
-/// What the rows below compare: the numbers of the blocks that were read, and the error's text after the
+/// The result that the rows below compare: the numbers of the blocks that were read, and the error's text after the
 /// path.
 type Seen = (Vec<u64>, Option<String>);
 

@@ -27,7 +27,6 @@ impl Ranges {
         self.0.insert(lowest, above.unwrap_or(number));
     }
 
-    /// Takes out the lowest number.
     pub(super) fn pop_lowest(&mut self) -> Option<u64> {
         let (lowest, newest) = self.0.pop_first()?;
         if lowest < newest {
@@ -36,7 +35,19 @@ impl Ranges {
         Some(lowest)
     }
 
-    /// How many numbers there are.
+    /// Takes out the highest number, if it is above `lowest`.
+    pub(super) fn pop_above(&mut self, lowest: u64) -> Option<u64> {
+        let (range, newest) = self.0.pop_last()?;
+        if newest <= lowest {
+            self.0.insert(range, newest);
+            return None;
+        }
+        if range < newest {
+            self.0.insert(range, newest - 1);
+        }
+        Some(newest)
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.0.iter().map(|(lowest, newest)| newest - lowest + 1).sum()
     }
@@ -60,6 +71,10 @@ mod tests {
             for number in numbers {
                 if number % 7 == 0 {
                     prop_assert_eq!(ranges.pop_lowest(), set.pop_first());
+                } else if number % 7 == 1 {
+                    let highest = set.last().copied().filter(|highest| *highest > number);
+                    prop_assert_eq!(ranges.pop_above(number), highest);
+                    highest.map(|highest| set.remove(&highest));
                 } else {
                     ranges.add(number);
                     set.insert(number);

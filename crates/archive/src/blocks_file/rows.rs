@@ -60,7 +60,7 @@ impl EncodedBlock {
         self.header.parent
     }
 
-    /// What it takes in the file, without the tables' own needs.
+    /// Its bytes in the file, without those of the tables.
     pub fn bytes(&self) -> usize {
         self.body.len() + self.receipts.len() + self.transactions.len() * (32 + 12) + StoredHeader::BYTES_MAX
     }
@@ -89,7 +89,7 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(bytes).unwrap_or_default()
 }
 
-/// What of a header leads to the block before it and to its logs.
+/// The parts of a header that lead to the block before it and to its logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredHeader {
     pub number: u64,

@@ -66,7 +66,6 @@ impl BlocksFileSnapshot {
         self.ranges.iter()
     }
 
-    /// How many blocks are stored whole.
     pub fn block_count(&self) -> u64 {
         self.ranges.count()
     }

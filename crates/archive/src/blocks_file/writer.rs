@@ -89,6 +89,17 @@ impl<'txn> BlocksFileWriter<'txn> {
         Ok(())
     }
 
+    /// Removes all blocks and headers above a number.
+    pub(super) fn remove_above(&mut self, number: u64) -> Result<(), StoreError> {
+        while let Some(newest) = self.ranges.pop_above(number) {
+            self.remove_rows(newest)?;
+        }
+        if let Some(first) = number.checked_add(1) {
+            self.headers.retain_in(first.., |_, _| false)?;
+        }
+        Ok(())
+    }
+
     /// Removes a whole block but for its header.
     fn remove_rows(&mut self, number: u64) -> Result<(), StoreError> {
         let body = self.bodies.remove(number)?.map(|row| StoredBody(row.value().to_vec()));

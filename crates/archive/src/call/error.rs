@@ -24,100 +24,65 @@ pub enum CallError {
         /// The revert data.
         data: Bytes,
     },
-    /// The EVM halted.
     #[error(transparent)]
     Halted(Halt),
-    /// The message fails even with the highest gas limit that it may have.
     #[error("gas required exceeds allowance ({allowance})")]
-    GasExceedsAllowance {
-        /// That gas limit.
-        allowance: u64,
-    },
+    GasExceedsAllowance { allowance: u64 },
     /// The message cannot run at all.
     #[error(transparent)]
     Refused(#[from] CallRejection),
-    /// The overrides are invalid.
     #[error(transparent)]
     Overrides(#[from] OverrideError),
     /// The run was stopped from outside.
     #[error(transparent)]
     Stopped(#[from] StopReason),
-    /// The state could not be read.
     #[error("state: {0}")]
     State(Box<dyn std::error::Error + Send + Sync>),
-    /// The EVM failed unexpectedly.
     #[error("evm: {0}")]
     Internal(String),
-    /// The EVM panicked.
     #[error("evm panicked: {message}")]
-    Panicked {
-        /// The message of the panic.
-        message: String,
-    },
+    Panicked { message: String },
 }
 
 /// Why the EVM halted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
-    /// The gas is used up.
     #[error("out of gas")]
     OutOfGas,
     /// An operand is so large that its gas cost overflows.
     #[error("gas uint64 overflow")]
     GasOverflow,
-    /// The instruction does not exist in this fork.
     #[error("invalid opcode: {}", opcode_name(*opcode))]
-    InvalidOpcode {
-        /// Its byte.
-        opcode: u8,
-    },
-    /// The stack has fewer items than the instruction takes.
+    InvalidOpcode { opcode: u8 },
     #[error("stack underflow ({have} <=> {want})")]
-    StackUnderflow {
-        /// Items on the stack.
-        have: usize,
-        /// Items that the instruction takes.
-        want: usize,
-    },
-    /// The stack is full.
+    StackUnderflow { have: usize, want: usize },
     #[error("stack limit reached {have} ({limit})")]
     StackOverflow {
-        /// Items on the stack.
         have: usize,
         /// Items with which the instruction could still have run.
         limit: usize,
     },
-    /// The target of a jump is not a `JUMPDEST`.
     #[error("invalid jump destination")]
     InvalidJump,
-    /// A change of state where only reads are allowed.
     #[error("write protection")]
     WriteProtection,
-    /// A read beyond what the last call returned.
     #[error("return data out of bounds")]
     ReturnDataOutOfBounds,
-    /// Calls are nested too deep.
     #[error("max call depth exceeded")]
     CallTooDeep,
-    /// Not enough balance for a transfer.
     #[error("insufficient balance for transfer")]
     InsufficientBalance,
     /// A contract is already where one is to be created.
     #[error("contract address collision")]
     AddressCollision,
-    /// The created code is too large.
     #[error("max code size exceeded")]
     CodeTooLarge,
-    /// The initcode is too large.
     #[error("max initcode size exceeded")]
     InitcodeTooLarge,
-    /// The created code starts with a byte that is reserved.
     #[error("invalid code: must not begin with 0xef")]
     CodeStartsWithEf,
-    /// The nonce of the creating account cannot be raised.
     #[error("nonce uint64 overflow")]
     NonceOverflow,
-    /// A precompile rejected its input.
     #[error("{0}")]
     Precompile(String),
 }

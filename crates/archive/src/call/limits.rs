@@ -43,7 +43,6 @@ const GUESSING_TIME_MAX: Duration = Duration::from_millis(5);
 /// Longer timeouts are lowered to this, because adding them to an `Instant` could overflow.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The limits of one call.
 #[derive(Debug, Clone)]
 pub struct CallLimits {
     /// Gas above this is lowered to it.
@@ -51,7 +50,6 @@ pub struct CallLimits {
     /// Bytes of EVM memory over all frames, and separately of state, journal and logs together. One instruction can log as much
     /// as EVM memory may hold before it is counted. The stacks of a thousand nested frames add at most 33 MB.
     pub memory_bytes_max: u64,
-    /// When the call is stopped.
     pub deadline: Option<Deadline>,
     /// Stops the call once another thread sets it.
     pub cancel: Option<Arc<AtomicBool>>,
@@ -85,27 +83,14 @@ impl Deadline {
 /// Why a run was stopped from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StopReason {
-    /// The deadline passed, or a precompile would outlast it.
     #[error("execution aborted (timeout = {timeout:?})")]
-    Timeout {
-        /// The timeout of the call.
-        timeout: Duration,
-    },
-    /// The call was cancelled.
+    Timeout { timeout: Duration },
     #[error("execution aborted (cancelled)")]
     Cancelled,
-    /// It would have used too much memory.
     #[error("execution aborted (memory limit = {bytes_max} bytes)")]
-    Memory {
-        /// The limit.
-        bytes_max: u64,
-    },
-    /// A single precompiled contract would have run for too long.
+    Memory { bytes_max: u64 },
     #[error("execution aborted (precompile timeout = {timeout:?})")]
-    Precompile {
-        /// The time that it may take.
-        timeout: Duration,
-    },
+    Precompile { timeout: Duration },
 }
 
 /// The instruction at which a frame halted, for error messages.
@@ -205,7 +190,6 @@ impl<'l> LimitTracker<'l> {
         self.gas_to_next_check = gas;
     }
 
-    /// Counts a state read.
     pub(super) fn read(&mut self) -> Result<(), StopReason> {
         self.reads_to_next_check -= 1;
         if self.reads_to_next_check == 0 {

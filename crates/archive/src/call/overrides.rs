@@ -28,22 +28,17 @@ const LEAST_BLOB_GAS_PRICE: u128 = 1;
 /// The overrides of one call.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Overrides of accounts.
     pub state: Option<StateOverride>,
-    /// Overrides of the block.
     pub block: Option<BlockOverrides>,
 }
 
 /// Why overrides cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
-    /// An account overrides its storage in both possible ways.
     #[error("account {0} has both 'state' and 'stateDiff'")]
     BothStateAndDiff(Address),
-    /// Only precompiles can be moved.
     #[error("account {0} is not a precompile")]
     NotAPrecompile(Address),
-    /// A precompile cannot be moved to an account that is overridden itself.
     #[error("account {0} is already overridden")]
     AlreadyOverridden(Address),
     /// A block's beacon root takes effect at its start, before any message.

@@ -7,7 +7,7 @@ use alloy_genesis::Genesis;
 use alloy_primitives::{B64, B256};
 use alloy_trie::root::state_root_ref_unhashed;
 
-/// What geth puts in place of a gas limit of 0.
+/// Geth puts this in place of a gas limit of 0.
 const GAS_LIMIT_DEFAULT: u64 = 4_712_388;
 
 /// Blob gas that no chain reaches, and that leaves room for the fee formulas in 64 bits.

@@ -4,6 +4,7 @@ use super::ChainSpec;
 use alloy_consensus::constants::{
     HOLESKY_GENESIS_HASH, HOODI_GENESIS_HASH, MAINNET_GENESIS_HASH, SEPOLIA_GENESIS_HASH,
 };
+use alloy_eips::eip7840::BlobParams;
 use alloy_genesis::{ChainConfig, Genesis};
 use alloy_primitives::{B256, U256};
 
@@ -111,19 +112,32 @@ const HOODI: NetworkForks = NetworkForks {
 impl ChainSpec {
     /// The rules of a public network: mainnet, Sepolia, Holesky or Hoodi. Its genesis state is left out.
     pub fn of_network(chain_id: u64) -> Option<Self> {
-        let known = [MAINNET, SEPOLIA, HOLESKY, HOODI];
-        let network = known.into_iter().find(|network| network.chain_id == chain_id)?;
+        let network = NetworkForks::of(chain_id)?;
         Self::from_genesis(Genesis { config: network.config(), ..Genesis::default() }).ok()
     }
 
     /// The hash of block 0 of a public network, of which the rules are known. Other chains use the same chain ids.
     pub fn genesis_of_network(chain_id: u64) -> Option<B256> {
-        let known = [MAINNET, SEPOLIA, HOLESKY, HOODI];
-        known.into_iter().find(|network| network.chain_id == chain_id).map(|network| network.genesis)
+        NetworkForks::of(chain_id).map(|network| network.genesis)
+    }
+
+    /// The blob parameters of a public network at a time. `None` before Osaka, where the fork tells them, and for other chains.
+    pub fn scheduled_blob_params(chain_id: u64, timestamp: u64) -> Option<BlobParams> {
+        let network = NetworkForks::of(chain_id)?;
+        let schedule = [
+            (network.blobs_2, BlobParams::bpo2()),
+            (network.blobs_1, BlobParams::bpo1()),
+            (network.osaka, BlobParams::osaka()),
+        ];
+        schedule.into_iter().find(|(since, _)| timestamp >= *since).map(|(_, params)| params)
     }
 }
 
 impl NetworkForks {
+    fn of(chain_id: u64) -> Option<Self> {
+        [MAINNET, SEPOLIA, HOLESKY, HOODI].into_iter().find(|network| network.chain_id == chain_id)
+    }
+
     fn config(&self) -> ChainConfig {
         ChainConfig {
             chain_id: self.chain_id,
@@ -156,7 +170,6 @@ impl NetworkForks {
 mod tests {
     use super::*;
     use alloy_consensus::Header;
-    use alloy_eips::eip7840::BlobParams;
     use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
 
     /// The schedule is written here and by others; both must say the same.
@@ -189,7 +202,7 @@ mod tests {
     }
 
     fn is_same(ours: ForkCondition, published: ForkCondition) -> bool {
-        // What was there from the first block on may be said in either way.
+        // A fork of the first block may be written in either way.
         let start = |condition| matches!(condition, ForkCondition::Block(0) | ForkCondition::Timestamp(0));
         ours == published || start(ours) && start(published)
     }

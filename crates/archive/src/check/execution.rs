@@ -11,11 +11,8 @@ use alloy_primitives::{B256, Bloom};
 /// The values of an executed block that its header commits to.
 #[derive(Debug, Clone)]
 pub(crate) struct ExecutionSummary {
-    /// Gas that the transactions used.
     pub(crate) gas_used: u64,
-    /// Root of the trie of receipts.
     pub(crate) receipts_root: B256,
-    /// Bloom filter of all logs.
     pub(crate) logs_bloom: Bloom,
     /// Blob gas that the transactions used; 0 before Cancun.
     pub(crate) blob_gas_used: u64,

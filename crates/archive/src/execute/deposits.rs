@@ -62,7 +62,7 @@ pub(super) fn append_requests(
     Ok(())
 }
 
-/// What is wrong with a deposit log.
+/// An error in a deposit log.
 #[derive(Debug, PartialEq, Eq)]
 struct DepositMismatch {
     field: &'static str,
@@ -96,7 +96,7 @@ fn expect_word(data: &[u8], at: usize, field: &'static str, expected: usize) -> 
 mod tests {
     use super::*;
 
-    /// What the deposit contract emits, with bytes that tell the fields apart.
+    /// A log of the deposit contract, with bytes that tell the fields apart.
     fn valid_log() -> Vec<u8> {
         let mut data = vec![0; LOG_BYTES];
         for (index, field) in FIELDS.iter().enumerate() {

@@ -19,11 +19,11 @@ use revm::{
     handler::{EthFrame, Handler, MainnetHandler, SystemCallTx},
 };
 
-/// What a system call may use, by EIP-4788, 2935, 7002 and 7251. revm's own constant is higher, because it
+/// The gas of a system call, by EIP-4788, 2935, 7002 and 7251. revm's own constant is higher, because it
 /// includes the state gas of a fork to come.
 const SYSTEM_CALL_GAS: u64 = 30_000_000;
 
-/// What is asked of the contracts that collect requests, in the order of the requests: name, address, type.
+/// The contracts that collect requests, in the order of the requests: name, address, type.
 const REQUEST_CONTRACTS: [(&str, Address, u8); 2] = [
     ("withdrawal requests (EIP-7002)", WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, WITHDRAWAL_REQUEST_TYPE),
     (
@@ -37,16 +37,12 @@ const REQUEST_CONTRACTS: [(&str, Address, u8); 2] = [
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the texts name the fields")]
 pub enum SystemFault {
-    /// A contract that collects requests is not there.
     #[error("the contract for {name} at {address} has no code")]
     NoCode { name: &'static str, address: Address },
-    /// A contract that collects requests reverted or halted.
     #[error("the contract for {name} at {address} failed: {reason}")]
     Failed { name: &'static str, address: Address, reason: String },
-    /// The EVM itself could not make a call; the state may be unreadable.
     #[error("the system call to {address} cannot be executed: {reason}")]
     Evm { address: Address, reason: String },
-    /// A deposit log does not have the only layout that EIP-6110 allows.
     #[error(
         "the deposit log {log} of transaction {transaction}: {field}: expected {expected}, found {found}"
     )]

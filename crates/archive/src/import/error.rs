@@ -10,17 +10,8 @@ pub enum ImportError {
     /// The source cannot be read any further.
     #[error(transparent)]
     Source(#[from] BlockFileError),
-    /// A block is not valid.
     #[error("block {number} ({hash}) is not valid: {fault}")]
-    BadBlock {
-        /// Its number.
-        number: u64,
-        /// Its hash.
-        hash: B256,
-        /// What is wrong with it.
-        fault: Box<BadBlock>,
-    },
-    /// Blocks between the archive and the source are missing.
+    BadBlock { number: u64, hash: B256, fault: Box<BadBlock> },
     #[error(
         "the source goes on with block {number}, but {} missing; import the files that hold {} first",
         MissingRange(*first, *last), if first == last { "it" } else { "them" }
@@ -28,36 +19,19 @@ pub enum ImportError {
     MissingBlocks {
         /// The block that cannot be stored yet.
         number: u64,
-        /// The first block that is missing.
         first: u64,
-        /// The last block that is missing.
         last: u64,
     },
-    /// The blocks of the source belong to another genesis.
     #[error(
         "the blocks of the source build on the genesis {found}, but the genesis file makes {genesis}; \
          use the genesis file of the chain that the blocks belong to"
     )]
-    OtherGenesis {
-        /// Hash of block 0 by the source.
-        found: B256,
-        /// Hash of block 0 by the genesis file.
-        genesis: B256,
-    },
-    /// The source has another block where the archive has one.
+    OtherGenesis { found: B256, genesis: B256 },
     #[error(
         "block {number} of the source is {found}, but the archive has {stored}; \
          the source belongs to another chain or another fork of it"
     )]
-    OtherChain {
-        /// Its number.
-        number: u64,
-        /// Hash of the block in the archive.
-        stored: B256,
-        /// Hash of the block in the source.
-        found: B256,
-    },
-    /// The chain cannot be taken back as far as that.
+    OtherChain { number: u64, stored: B256, found: B256 },
     #[error(
         "the chain was reorganised down to block {ancestor}, but the archive can only be taken back to {}, because older \
          and imported blocks are taken for final; make a new one with `chaingate import`",
@@ -69,7 +43,6 @@ pub enum ImportError {
         /// The lowest block that the archive can be taken back to, if there is one.
         lowest: Option<u64>,
     },
-    /// Reading or writing the archive failed.
     #[error("the archive: {0}")]
     Store(#[from] StoreError),
 }
@@ -98,13 +71,12 @@ impl std::fmt::Display for MissingRange {
     }
 }
 
-/// What is wrong with a block.
+/// Why a block is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadBlock {
     /// A statement of its header does not hold.
     #[error(transparent)]
     Check(BlockFault),
-    /// A signature gives no sender.
     #[error("transaction {0} has an invalid signature")]
     Signature(usize),
     /// It cannot be executed.

@@ -13,7 +13,7 @@ use std::io::{self, BufRead};
 /// The members of every record.
 const MEMBERS: [&str; 4] = ["common_data", "execute", "received_timestamp_ms", "raw_bytes"];
 
-/// What a record can be about, and the members that it then has.
+/// The kinds of records, and the members that each has.
 const KINDS: [(&str, &[&str]); 3] = [
     (
         "L1",
@@ -116,18 +116,14 @@ fn check(record: &Map<String, Value>) -> Result<(), String> {
 /// Why raw records were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum RawRecordsError {
-    /// A line is wrong.
     #[error("line {number} of the raw records: {what}")]
     Line {
         /// Counted from 1.
         number: usize,
-        /// What is wrong with it.
         what: String,
     },
-    /// The file cannot be read.
     #[error("the raw records cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The archive cannot be written.
     #[error("the archive: {0}")]
     Store(#[from] StoreError),
 }

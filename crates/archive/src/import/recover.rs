@@ -23,7 +23,6 @@ pub(super) struct SourceBlock {
 pub(super) struct RecoveredBlock {
     pub(super) block: Block,
     pub(super) bytes_read: u64,
-    /// Length of the block's RLP.
     pub(super) size: u32,
     pub(super) hash: B256,
     pub(super) senders: Vec<Address>,

@@ -11,7 +11,7 @@ use super::{
     term::{IndexKey, Term, chunk_of},
 };
 
-/// What one row costs in memory before its ordinals: key, vector, the map's control byte and its spare room.
+/// The memory of a row before its ordinals: key, vector, the map's control byte and its spare room.
 const ROW_BYTES: usize = 128;
 
 /// Gathers what a group of blocks adds to the index, so that a row which many logs share is rewritten once

@@ -48,7 +48,6 @@ impl Matches {
         self.chunks.extend(chunks);
     }
 
-    /// How many logs match.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

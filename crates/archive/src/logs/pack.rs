@@ -43,7 +43,6 @@ pub(super) struct Pack<'a> {
     pub(super) logs: &'a [u8],
 }
 
-/// A log of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackedLog<'a> {
     Whole(LogRef<'a>),

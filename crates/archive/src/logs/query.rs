@@ -31,7 +31,7 @@ pub struct LogFilter {
 }
 
 impl LogFilter {
-    /// What has to hold together. Nothing at all where the filter lets every log through; None where it lets
+    /// The conditions that have to hold together. Nothing at all where the filter lets every log through; None where it lets
     /// none through, because it has more positions than a log can have.
     fn groups(&self) -> Option<Vec<TermGroup>> {
         if self.topics.len() > TOPICS_MAX {
@@ -60,7 +60,6 @@ pub(crate) struct LogQuery<'a> {
     /// The ordinals of the logs of the block range.
     pub(crate) ordinals: Range<u64>,
     pub(crate) filter: &'a LogFilter,
-    /// The largest number of matches.
     pub(crate) limit: usize,
     pub(crate) stop: StopConditions<'a>,
 }
@@ -107,7 +106,7 @@ fn stretches(ordinals: &Range<u64>) -> impl Iterator<Item = RangeInclusive<u32>>
     })
 }
 
-/// What all groups have in common in these chunks. The group that lets the fewest logs through comes first:
+/// The logs that all groups let through in these chunks. The group that lets the fewest logs through comes first:
 /// of the others only the chunks that are still in question are read.
 fn search(
     index: &impl IndexTable,

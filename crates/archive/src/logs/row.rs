@@ -58,7 +58,6 @@ impl<'a> LogRef<'a> {
         self.block_hash
     }
 
-    /// The time of its block.
     pub fn block_timestamp(&self) -> u64 {
         self.block_timestamp
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::tables::{LOG_INDEX, LOGS};
 
-/// What a filter can see of a log. Small numbers stand for addresses and topics.
+/// The parts of a log that a filter sees. Small numbers stand for addresses and topics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TestLog {
     ordinal: u64,

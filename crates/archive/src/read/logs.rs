@@ -16,7 +16,6 @@ use std::{
 pub struct LogLimits<'a> {
     /// The largest number of logs that may match.
     pub results_max: usize,
-    /// When the query must have ended.
     pub deadline: Option<Instant>,
     /// Ends the query when it becomes true.
     pub cancel: Option<&'a AtomicBool>,
@@ -56,7 +55,6 @@ impl Snapshot {
         }
     }
 
-    /// The logs with these ordinals.
     pub fn logs_by_ordinal(&self, ordinals: Range<u64>) -> FoundLogs<'_> {
         let stop = StopConditions { deadline: None, cancel: None };
         FoundLogs { snapshot: self, matches: Matches::all(ordinals), stop }
@@ -82,12 +80,10 @@ impl Snapshot {
 }
 
 impl FoundLogs<'_> {
-    /// How many there are.
     pub fn len(&self) -> u64 {
         self.matches.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.matches.is_empty()
     }
@@ -104,16 +100,13 @@ impl FoundLogs<'_> {
 /// Why a query for logs has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
-    /// More logs match than the limit allows.
     #[error("more logs match than the limit allows")]
     TooMany {
         /// The last block up to which an answer from the same start fits; nothing if not even the first does.
         widest_to: Option<u64>,
     },
-    /// The deadline passed.
     #[error("the deadline passed")]
     Timeout,
-    /// The query was cancelled.
     #[error("the query was cancelled")]
     Cancelled,
     /// Reading failed.

@@ -1,4 +1,4 @@
-//! What is written reads the same, and what was cut, lengthened or mixed up is refused.
+//! Rows are read as they were written, and those that were cut, lengthened or mixed up are refused.
 
 use super::*;
 use alloy_eips::eip4895::Withdrawal;

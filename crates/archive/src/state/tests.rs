@@ -1,4 +1,4 @@
-//! What a block changes: who is gone, whose storage is void, and what is told when changes are taken in steps.
+//! The changes of a block: who is gone, whose storage is void, and what is told when changes are taken in steps.
 
 use super::*;
 use alloy_primitives::{Bytes, keccak256};

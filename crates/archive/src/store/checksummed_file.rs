@@ -106,7 +106,6 @@ impl From<FileFault> for io::Error {
     }
 }
 
-/// The checksum of a sector.
 pub(super) fn checksum(sector: u64, bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     XxHash3_64::oneshot_with_seed(sector, bytes).to_be_bytes()
 }

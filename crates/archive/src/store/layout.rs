@@ -11,7 +11,6 @@
 /// Bytes of a sector, which is a page of redb.
 pub(super) const SECTOR_BYTES: u64 = 4096;
 
-/// Bytes of a checksum.
 pub(super) const CHECKSUM_BYTES: usize = 8;
 
 /// Sectors whose checksums fill a sector.
@@ -28,7 +27,6 @@ const GROUPS_AT: u64 = 2 * SECTOR_BYTES;
 pub(super) struct SectorRange {
     /// The first sector, counted as redb does: its header is sector 0.
     pub(super) first: u64,
-    /// The number of sectors.
     pub(super) sectors: u64,
 }
 

@@ -32,7 +32,6 @@ const ENTRY: usize = 16;
 /// The file as it was when some block was its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Savepoint {
-    /// Number of that block.
     pub(crate) head: u64,
     id: u64,
 }

@@ -21,7 +21,7 @@ pub(super) struct Edit<'a, S> {
     loaded: &'a mut usize,
 }
 
-/// What a removal did to a node.
+/// The effect of a removal on a node.
 #[derive(Debug, PartialEq, Eq)]
 enum Removal {
     /// The key was not below it.
@@ -125,7 +125,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
         Ok(Removal::Changed)
     }
 
-    /// What becomes of a branch at `depth` when its child at `nibble` leaves only one other behind.
+    /// The node in place of a branch at `depth` when its child at `nibble` leaves only one other behind.
     fn collapse(
         &mut self,
         children: &mut Children,
@@ -183,7 +183,7 @@ impl<'a, S: NodeSource> Edit<'a, S> {
         LoadedNodeKind::Extension { rest: rest.slice(..common), child: self.make(branch) }
     }
 
-    /// What remains of an extension to `child` when only `rest` is left of its path. The child does not move.
+    /// The rest of an extension to `child` when only `rest` is left of its path. The child does not move.
     fn shorten(&mut self, rest: Nibbles, child: TrieLink) -> TrieLink {
         if rest.is_empty() { child } else { self.make(LoadedNodeKind::Extension { rest, child }) }
     }

@@ -297,7 +297,7 @@ impl<'a, 'txn> LatestState<'a, 'txn> {
         Self { blocks, state, failure: OnceCell::new() }
     }
 
-    /// What went wrong while reading, if anything did.
+    /// The first failure of a read, if any read has failed.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         self.failure.get().cloned()
     }
@@ -328,7 +328,7 @@ impl StateSource for LatestState<'_, '_> {
     }
 }
 
-/// What a block's execution gave, ready to be written.
+/// The result of a block's execution, ready to be written.
 pub(crate) struct ProvenExecution {
     pub(crate) checked: CheckedBlock,
     pub(crate) executed: BlockExecutionResult,

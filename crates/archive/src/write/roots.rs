@@ -89,7 +89,7 @@ fn write_node(
     Ok(())
 }
 
-/// What a block has changed in the tries.
+/// The changes of a block in the tries.
 #[derive(Debug)]
 pub(crate) struct ChangedTries {
     accounts: Trie,

@@ -89,6 +89,11 @@ impl Model {
         }
     }
 
+    fn remove_above(&mut self, number: u64) {
+        self.whole.split_off(&(number + 1));
+        self.headers.split_off(&(number + 1));
+    }
+
     fn prune(&mut self, limits: BlocksFileLimits) {
         while limits.blocks_max.is_some_and(|most| self.whole.len() as u64 > most) {
             self.whole.pop_first();
@@ -136,10 +141,14 @@ impl Model {
     }
 }
 
-/// Puts a run of blocks or headers of one of the chains.
+/// Puts a run of blocks or headers of one of the chains, or removes the highest ones.
 fn act(blocks_file: &BlocksFile, model: &mut Model, chains: &Chains, rng: &mut StdRng) {
     let chain = rng.random_range(0..2);
     let lowest = rng.random_range(1..=chains.head());
+    if rng.random_ratio(1, 8) {
+        blocks_file.remove_above(lowest).unwrap();
+        return model.remove_above(lowest);
+    }
     let run = lowest..=chains.head().min(lowest + rng.random_range(0..6));
     if rng.random_ratio(1, 3) {
         let headers: Vec<_> = run.clone().map(|number| header_of(chains.block(chain, number))).collect();

@@ -101,7 +101,8 @@ fn after_every_reorganisation_all_reads_are_those_of_the_new_chain() {
             place.archive.follow_blocks(branches.blocks_after(head), &mut archive::NoProgress).unwrap();
         } else {
             let depth = rng.random_range(1..=DEPTH_MAX);
-            branches.branch(head - depth, rng.random_range(1..=depth + 2), step + 100);
+            // No new blocks: the chain goes back.
+            branches.branch(head - depth, rng.random_range(0..=depth + 2), step + 100);
             place.archive.reorganise(head - depth, branches.blocks_after(head - depth)).unwrap();
         }
         // The old chain is read first, and must not leave anything behind for the new one.

@@ -1,9 +1,6 @@
 //! The gas with which a precompile ends in time.
 //!
-//! The estimates are figures of a [`PrecompileSpeed`]; [`times`] measures them again.
-
-#[cfg(test)]
-mod times;
+//! The estimates are figures of a [`PrecompileSpeed`]; `tests/times.rs` measures them again.
 
 use alloy_primitives::U256;
 use revm::{
@@ -106,6 +103,8 @@ fn padded(input: &[u8], at: u64, length: u64) -> U256 {
 
 #[cfg(test)]
 mod tests {
+    mod times;
+
     use super::*;
 
     fn lengths(base: u64, exponent: u64, modulus: u64) -> Vec<u8> {

@@ -190,7 +190,7 @@ fn memory_is_counted_over_all_frames() {
     assert_eq!(stop_of(SpecId::PRAGUE, &world, &limits), StopReason::Memory { bytes_max });
 }
 
-/// What cannot pay for the limit is out of gas, as it would be anywhere else.
+/// A call that cannot pay for the limit is out of gas, as it would be anywhere else.
 #[test]
 fn memory_that_nobody_could_pay_for_is_out_of_gas() {
     let world = World::default().with_code(CONTRACT, asm("0x00 0xffffffff MSTORE"));

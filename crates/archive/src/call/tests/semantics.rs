@@ -1,4 +1,4 @@
-//! What a message sees, and what it may leave out.
+//! The world that a message sees, and the fields that it may leave out.
 
 use super::support::*;
 use crate::call::{CallLimits, call};
@@ -25,7 +25,7 @@ const FORKS: [SpecId; 12] = [
     SpecId::OSAKA,
 ];
 
-/// What the item on top of the stack is after a program, for some request.
+/// The item on top of the stack after a program, for some request.
 fn top(spec: SpecId, program: &str, request: TransactionRequest) -> U256 {
     let code = asm(&format!("{program}{RETURN_TOP}"));
     let world = World::default().with_code(CONTRACT, code).with_balance(ALICE, u64::MAX).with_nonce(ALICE, 3);
@@ -168,7 +168,7 @@ fn earlier_blocks_can_be_asked_for() {
     assert_eq!(top(SpecId::PRAGUE, "0x64 BLOCKHASH", to_contract()), U256::ZERO);
 }
 
-/// What a frame returned is still there after a call that failed to start.
+/// The output of a frame is still there after a call that failed to start.
 #[test]
 fn return_data_is_that_of_the_last_call() {
     let returns = asm("0x20 0x00 RETURN");

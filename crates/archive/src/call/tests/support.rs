@@ -20,7 +20,7 @@ pub(crate) const ALICE: Address = Address::repeat_byte(0xa1);
 pub(crate) const CONTRACT: Address = Address::repeat_byte(0xc0);
 pub(crate) const OTHER: Address = Address::repeat_byte(0xc1);
 
-/// What a source may say when it cannot be read.
+/// The error of a source that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the disk is gone")]
 pub(crate) struct DiskGone;

@@ -84,7 +84,7 @@ fn more_matches_than_the_limit_say_where_the_limit_is_reached() {
             let error = archive.plan(2..7, &filter, limit).unwrap_err();
             let QueryError::TooMany { count, first_beyond } = error else { panic!("{rule}: {error}") };
             assert_eq!((count, first_beyond), (5, 2 + limit as u64), "{rule}, limit {limit}");
-            // What lies before it is the widest start of the range that fits.
+            // The blocks before it are the widest start of the range that fits.
             assert_eq!(archive.plan(2..first_beyond, &filter, limit).unwrap().len(), limit as u64);
         }
         assert_eq!(archive.plan(2..7, &filter, 5).unwrap().len(), 5, "{rule}: exactly the limit fits");

@@ -27,7 +27,6 @@ const CHECKSUMMED: Range<usize> = 0..FILE_HEADER_BYTES - CHECKSUM_BYTES;
 pub(super) struct FileHeader {
     /// How often the header was written.
     pub(super) writes: u64,
-    /// The header of redb.
     pub(super) redb_header: [u8; REDB_HEADER_BYTES],
 }
 
