@@ -3,8 +3,6 @@
 //! Retries and hedges can overload a pool that is already in trouble. Both are therefore limited to a share of the calls: each
 //! call pays in a part of an extra call, and each extra call takes out a whole one.
 
-use std::time::Duration;
-
 use parking_lot::Mutex;
 use resources::{BucketRate, MonoTime, TokenBucket};
 use tokio::time::Instant;
@@ -114,11 +112,10 @@ impl Budgets {
     }
 }
 
-/// How long a call that was refused an extra call waits before it asks for one again.
-pub(crate) const REFUSED_PAUSE: Duration = Duration::from_millis(20);
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::time::advance;
 
     use super::*;

@@ -1,7 +1,6 @@
 //! Calls to a node, its replies and its faults.
 
 use std::future::Future;
-use std::pin::Pin;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
@@ -118,9 +117,6 @@ pub trait Ask: Send + Sync + 'static {
     fn ask(&self, call: &RpcCall, deadline: Instant) -> impl Future<Output = Result<RpcReply, Fault>> + Send;
 }
 
-/// A call under way.
-pub(crate) type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<RpcReply, Fault>> + Send + 'a>>;
-
 /// Why there is no usable reply. All of these except those of [`Self::is_our_shortage`] are faults of the node or the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
@@ -168,6 +164,11 @@ impl Fault {
     /// Whether our memory or our connections are short, and nothing is wrong with the node.
     pub(crate) fn is_our_shortage(self) -> bool {
         matches!(self, Self::QueueFull | Self::NoMemory | Self::LargerThanMemory)
+    }
+
+    /// Whether the same call may succeed a moment later.
+    pub(crate) fn may_be_temporary(self) -> bool {
+        matches!(self, Self::Status(_) | Self::RateLimited | Self::Garbled | Self::Closed)
     }
 }
 

@@ -1,13 +1,13 @@
 //! The health of a node.
 //!
 //! Only the node's own faults lower it. Faults are weighted (see [`Observation::weight`]) and added up until the node answers
-//! again; a sum of [`BREAK`] takes it one level down.
+//! again; a sum of [`FAULT_WEIGHT_MAX`] takes it one level down.
 //!
 //! | level   | what happens                        | next    | and then                                             |
 //! |---------|-------------------------------------|---------|------------------------------------------------------|
-//! | Up      | faults in a row that weigh `BREAK`  | InDoubt | asked only where no better node can answer           |
+//! | Up      | faults in a row that weigh `FAULT_WEIGHT_MAX`  | InDoubt | asked only where no better node can answer           |
 //! | InDoubt | all the good replies that it owes   | Up      |                                                      |
-//! | InDoubt | faults in a row that weigh `BREAK`  | Down    | asked only if all others are down, too              |
+//! | InDoubt | faults in a row that weigh `FAULT_WEIGHT_MAX`  | Down    | asked only if all others are down, too              |
 //! | Down    | its back-off is over                | Down    | one probe at a time                                  |
 //! | Down    | a good reply                        | InDoubt |                                                      |
 //! | Down    | a bad probe                         | Down    | twice the back-off, at most [`BACK_OFF_MAX`]         |
@@ -32,7 +32,7 @@ use state::HealthState;
 
 /// Weight of the faults in a row that take a node one level down: two plain ones. A dead node is doubted after the second
 /// failed call and down after the fourth, which under load takes milliseconds.
-pub(crate) const BREAK: u8 = 4;
+pub(crate) const FAULT_WEIGHT_MAX: u8 = 4;
 /// Time from a node's fall to its first probe. It doubles with each bad probe.
 pub(crate) const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 /// The longest back-off. A node that is back is used again within this time, however long it was away.
@@ -92,11 +92,6 @@ impl Health {
     /// Whether the last call on the node failed.
     pub(crate) fn has_failed_call(&self) -> bool {
         self.0.has_failed_call
-    }
-
-    /// Whether a call has failed since the last good one, or a poll was wrong. Neither calls that were given up count, nor other polls.
-    pub(crate) fn has_fault(&self) -> bool {
-        self.0.has_fault
     }
 
     /// For how long the node is still excluded because it was proven wrong.

@@ -3,6 +3,15 @@
 //! A call goes to a healthy node that has the block; to another one when that fails or is slow. What comes back is proven, compared,
 //! or passed on. The view is what the nodes agree on: the head that this gateway serves, and the hashes below it. Nothing here knows
 //! of keys, plans, or the embedded chain.
+//!
+//! `answers` asks it. What a node delivers is used after it was proven, such as the code of a contract against its hash:
+//!
+//! ```no_run
+//! use alloy_primitives::keccak256;
+//!
+//! let code = nodes::proven::prove_code(br#""0x6001""#, keccak256([0x60, 0x01])).unwrap();
+//! assert_eq!(code[..], [0x60, 0x01]);
+//! ```
 
 mod family; // how chains compute their hashes
 mod call; // calls to a node, its replies and faults
@@ -21,30 +30,32 @@ mod budget; // budgets for retries and hedges
 mod pick; // the choice of a node
 
 mod exclusion; // why a node is excluded
-mod given_by; // who said what nothing proves, and how long it is taken for true
+mod trust; // how long what only nodes have said is taken for true
+mod node_id; // the identity of a node
+mod partner; // what nodes of other providers may be asked
 mod node; // one node
-mod attempt; // one call, asked of one node after the other
+mod scheduler; // one call over several nodes
 pub mod view; // the canonical chain as the nodes agree on it
 mod watch; // polling every node's head
 mod pool; // all nodes of a network
-mod partner; // foreign providers, within their quotas
 
-pub use attempt::{
-    CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeReply, PoolAnswer, RangeLimit,
-    ResultFinding, ResultJudge,
-};
 pub use call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 pub use exclusion::ExclusionReason;
 pub use family::ChainFamily;
-pub use given_by::{BeforeAsking, CONFIRMED_FOR, GivenBy, Standing};
 pub use health::Availability;
 pub use node::{Capabilities, HistoryKind, HistoryReach, Node, NodeCounts};
 pub use node_fault::NodeFault;
-pub use partner::{DayCalls, Partner, PartnerQuota};
+pub use node_id::NodeId;
+pub use partner::{DayCalls, NodeRole, PartnerQuota, PartnerTerms};
 pub use pool::{
-    Absence, AbsenceReplies, EndpointSettings, NodeAnswer, NotFetched, PartnerSettings, Pool, PoolNode,
-    PoolSettings, Proving, QuorumCall, QuorumEvent, Replies, Supplier,
+    Absence, AbsenceReplies, NodeSettings, NotFetched, Pool, PoolNode, PoolSettings, Proving, QuorumCall,
+    TooManyNodes,
+};
+pub use scheduler::{
+    AnswersEvent, CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeAnswer,
+    NodeReply, PoolAnswer, RangeLimit, ResultFinding, ResultJudge, SeveralAnswers,
 };
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
+pub use trust::{CONFIRMED_FOR, Standing, TrustMark};
 pub use view::{CanonicalChain, NodesView, ViewSettings};
-pub use watch::{WatchSettings, read_block};
+pub use watch::WatchSettings;

@@ -13,12 +13,16 @@ use crate::dialect::{self, Execution, Meaning};
 use crate::health::{Availability, Health, Observation};
 use crate::latency::Latency;
 use crate::node_fault::NodeFault;
+use crate::node_id::NodeId;
+use crate::partner::{NodeRole, PartnerTerms};
 use crate::pick::Candidate;
+use crate::trust::TrustEpoch;
 
 mod capabilities;
 mod counts;
 mod history;
 mod presence;
+mod refusals;
 mod reply_times;
 
 #[cfg(test)]
@@ -31,6 +35,7 @@ pub use counts::NodeCounts;
 pub(crate) use history::HistoryReaches;
 pub use history::{HistoryKind, HistoryReach};
 use presence::Presence;
+use refusals::NodeRefusal;
 use reply_times::ReplyTimes;
 
 /// Shortest time after which a second node is asked too. A shorter pause is not worth a call.
@@ -47,6 +52,10 @@ const UNRESPONSIVE_FACTOR: u32 = 4;
 /// Shortest time after which a node that says nothing is asked after the others.
 const UNRESPONSIVE_MIN: Duration = Duration::from_millis(100);
 
+/// How long a node is alive after its last reply to anyone. While its watcher has lost it, its prober always has a question under way,
+/// and waits for the answer for ten seconds.
+const ALIVE_FOR: Duration = Duration::from_secs(12);
+
 /// How long a node is asked after the others for the block of a transaction, once it has named one that is not canonical, or that
 /// it does not have. It may be on another branch, or invent blocks, and each of them costs a look-up at all nodes.
 const LOCATIONS_DOUBTED_FOR: Duration = Duration::from_secs(60);
@@ -58,6 +67,7 @@ const BLOCK_RECEIPTS_METHOD: &str = "eth_getBlockReceipts";
 const LOCATION_METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
 pub struct Node<A> {
+    id: NodeId,
     /// Host and port, without credentials.
     name: String,
     client: A,
@@ -65,6 +75,9 @@ pub struct Node<A> {
     state: Mutex<NodeState>,
     counts: NodeCounts,
     presence: Presence,
+    role: NodeRole,
+    /// Raised when what the node has said is believed no longer.
+    trust: TrustEpoch,
 }
 
 /// What is known of a node.
@@ -90,14 +103,31 @@ pub(crate) struct UsualDelays {
 
 impl<A: Ask> Node<A> {
     /// `name` is host and port, never a URL: those have credentials in them.
-    pub fn new(name: impl Into<String>, client: A) -> Self {
+    pub(crate) fn new(id: NodeId, name: impl Into<String>, client: A) -> Self {
         Self {
+            id,
             name: name.into(),
             client,
             state: Mutex::default(),
             counts: NodeCounts::default(),
             presence: Presence::default(),
+            role: NodeRole::Own,
+            trust: TrustEpoch::default(),
         }
+    }
+
+    /// Gives the node its role. An own node raises the trust epoch of its pool; that of a partner counts for nobody.
+    pub(crate) fn with_role(self, role: NodeRole, trust: &TrustEpoch) -> Self {
+        let trust = match role {
+            NodeRole::Own => trust.clone(),
+            NodeRole::Partner(_) => TrustEpoch::default(),
+        };
+        Self { role, trust, ..self }
+    }
+
+    /// Lets everything be asked again that only nodes have said, because this one was believed wrongly.
+    pub(crate) fn end_trust_epoch(&self) {
+        self.trust.raise();
     }
 
     /// Asks the node, and records its latency and its faults. Whether a reply was good is recorded by the caller, with
@@ -107,7 +137,8 @@ impl<A: Ask> Node<A> {
         if let Some((by_number, block)) =
             call.by_number().filter(|_| self.capabilities().needs_number(call.method))
         {
-            return Box::pin(self.ask_by_number(&by_number, block, deadline)).await;
+            let reply = Box::pin(self.ask_by_number(&by_number, block, deadline)).await?;
+            return Ok(reply.unwrap_or_else(other_block));
         }
         let reply = self.ask_as_it_is(call, deadline).await?;
         if let RpcReply::Error(error) = &reply {
@@ -115,28 +146,27 @@ impl<A: Ask> Node<A> {
         }
         match call.by_number().filter(|_| takes_no_hash(call, &reply)) {
             Some((by_number, block)) => {
-                let by_number = Box::pin(self.ask_by_number(&by_number, block, deadline)).await;
-                let Ok(RpcReply::Result(result)) = by_number else { return Ok(reply) };
-                if self.capabilities().set_needs_number(call.method) {
-                    tracing::info!(
-                        node = self.name,
-                        method = call.method,
-                        "node takes no block hash in this method; asking it by number, and whether it has the block"
-                    );
-                }
-                Ok(RpcReply::Result(result))
+                let by_number = match Box::pin(self.ask_by_number(&by_number, block, deadline)).await {
+                    Ok(None) => other_block(),
+                    Ok(Some(RpcReply::Result(result))) => RpcReply::Result(result),
+                    // It does not have the method at all.
+                    Ok(Some(RpcReply::Error(_))) | Err(_) => return Ok(reply),
+                };
+                self.capabilities().set_needs_number(call.method);
+                self.log_refusal(call, NodeRefusal::BlockHash(call.method));
+                Ok(by_number)
             }
             None => Ok(reply),
         }
     }
 
-    /// Asks by number, and then whether that number is the block that is meant.
+    /// Asks by number, and then whether that number is the block that is meant. `None` if the node has another one.
     async fn ask_by_number(
         &self,
         call: &RpcCall,
         block: BlockId,
         deadline: Instant,
-    ) -> Result<RpcReply, Fault> {
+    ) -> Result<Option<RpcReply>, Fault> {
         let reply = self.ask_as_it_is(call, deadline).await?;
         let params = format!(r#"["{:#x}",false]"#, block.number).into();
         let needs = Needs { state: false, gas: 0, ..call.needs };
@@ -146,12 +176,7 @@ impl<A: Ask> Node<A> {
             RpcReply::Result(found) => hash_of(&found) == Some(block.hash),
             RpcReply::Error(_) => false,
         };
-        let other_block = || RpcError {
-            code: -32000,
-            message: "block not found: the node has another one of this number".to_owned(),
-            data: None,
-        };
-        Ok(if is_block { reply } else { RpcReply::Error(other_block()) })
+        Ok(Some(reply).filter(|_| is_block))
     }
 
     /// Records how much gas the node grants, if that is why it refuses a call.
@@ -160,8 +185,41 @@ impl<A: Ask> Node<A> {
         if gas > 0
             && let Meaning::Execution(Execution::GasAboveLimit { most }) = dialect::read(error, call.method)
         {
-            let cap = self.capabilities().record_gas_refused(gas, most);
-            tracing::info!(node = self.name, method = call.method, gas, cap, "node grants calls less gas");
+            self.capabilities().record_gas_refused(gas, most);
+            self.log_refusal(call, NodeRefusal::Gas);
+        }
+    }
+
+    /// Records that it lacks what a call needs.
+    pub(crate) fn record_missing(&self, call: &RpcCall, missing: MissingCapability) {
+        if let Some(refusal) =
+            self.capabilities().record_missing(missing, call.method, call.needs.state_block())
+        {
+            self.log_refusal(call, refusal);
+        }
+    }
+
+    /// Records that it searches no more than so many blocks for logs at once.
+    pub(crate) fn record_log_range(&self, call: &RpcCall, blocks: u64) {
+        self.capabilities().narrow_log_range(blocks);
+        self.log_refusal(call, NodeRefusal::LogRange);
+    }
+
+    /// Logs a refusal, once for each kind.
+    fn log_refusal(&self, call: &RpcCall, refusal: NodeRefusal) {
+        let capabilities = self.capabilities();
+        if capabilities.is_unlogged(refusal) {
+            let (method, block) = (call.method, call.needs.block);
+            let (gas_cap, log_blocks_max) = (capabilities.gas_cap(), capabilities.log_blocks_max());
+            tracing::info!(
+                node = self.name,
+                method,
+                block,
+                gas_cap,
+                log_blocks_max,
+                "{}",
+                refusal.explanation()
+            );
         }
     }
 
@@ -178,6 +236,9 @@ impl<A: Ask> Node<A> {
                     state.record_reply(call.class, asked_at, now);
                 }
             });
+        }
+        if reply.is_ok() {
+            self.counts.latency.record(now.saturating_duration_since(asked_at));
         }
         if let Err(fault) = reply {
             self.record_failure(fault, call.class, asked_at, now);
@@ -198,16 +259,18 @@ impl<A: Ask> Node<A> {
         state.health.record(Observation::Bad(fault), now);
     }
 
-    /// Records an answer that was proven wrong, or that a quorum of the nodes contradicts.
-    pub(crate) fn record_wrong_answer(&self, call: &RpcCall, problem: impl Into<Cow<'static, str>>) {
+    /// Records an answer that was proven wrong, or that a quorum of the nodes contradicts. Returns whether that ends the trust
+    /// epoch: it does not while the node is excluded for an earlier one, or a liar could let everything be asked all the time.
+    pub(crate) fn record_wrong_answer(&self, call: &RpcCall, problem: impl Into<Cow<'static, str>>) -> bool {
         let block = call.needs.block.map(|number| format!("{number:#x}"));
         let fault = NodeFault::of_answer(Fault::Wrong, call.method, block, problem);
         tracing::warn!(node = self.name, %fault, "answer of a node is wrong; excluding it for minutes");
         self.counts.count(Fault::Wrong);
-        let mut state = self.state.lock();
-        state.last_fault = Some(fault.clone());
-        state.last_wrong_answer = Some(fault);
-        state.health.record(Observation::Bad(Fault::Wrong), Instant::now());
+        let is_new = self.state.lock().record_wrong(fault, Observation::Bad, Instant::now());
+        if is_new {
+            self.end_trust_epoch();
+        }
+        is_new
     }
 
     /// Records how a poll of its watcher ended.
@@ -221,11 +284,12 @@ impl<A: Ask> Node<A> {
             Err(fault) => {
                 let kind = fault.kind;
                 self.counts.count(kind);
-                if !kind.is_our_shortage() {
-                    let mut state = self.state.lock();
-                    if kind == Fault::Wrong {
-                        state.last_wrong_answer = Some(fault.clone());
+                if kind == Fault::Wrong {
+                    if self.state.lock().record_wrong(fault, Observation::PollBad, now) {
+                        self.end_trust_epoch();
                     }
+                } else if !kind.is_our_shortage() {
+                    let mut state = self.state.lock();
                     state.last_fault = Some(fault);
                     state.health.record(Observation::PollBad(kind), now);
                 }
@@ -240,7 +304,7 @@ impl<A: Ask> Node<A> {
         let mut state = self.state.lock();
         if waited >= state.hedge_delay(class) {
             state.latency.record(class, waited, now);
-            let is_silent = state.reply_times.is_silent_since(asked_at);
+            let is_silent = state.reply_times.silent_since(asked_at) <= asked_at;
             if is_silent && (class == Class::Quick || waited >= SILENCE_MIN) {
                 state.reply_times.record_silence(now);
                 state.health.record(Observation::Silent, now);
@@ -260,19 +324,14 @@ impl<A: Ask> Node<A> {
         UsualDelays { hedge_delay: state.hedge_delay(class), silence_max: state.silence_max(class) }
     }
 
-    /// Whether it has replied to no call since then.
-    pub(crate) fn is_silent_since(&self, then: Instant) -> bool {
-        self.state.lock().reply_times.is_silent_since(then)
+    /// When it has replied to any call last, if that was after this time, or else this time.
+    pub(crate) fn silent_since(&self, then: Instant) -> Instant {
+        self.state.lock().reply_times.silent_since(then)
     }
 
     /// Whether a call was given up because of its silence, and neither a call nor a poll was answered since.
     pub(crate) fn has_fallen_silent(&self) -> bool {
         self.state.lock().reply_times.has_fallen_silent()
-    }
-
-    /// Time without any reply after which a node that owes one to a call of this class seems to have stopped.
-    pub(crate) fn silence_max(&self, class: Class) -> Duration {
-        self.state.lock().silence_max(class)
     }
 
     /// How long an answer of this class may take before another node is asked too.
@@ -288,7 +347,12 @@ impl<A: Ask> Node<A> {
 
     /// This node as the choice sees it.
     pub(crate) fn candidate(&self, call: &RpcCall, now: Instant) -> Candidate {
-        self.state.lock().candidate(call, now)
+        let candidate = self.state.lock().candidate(call, now);
+        match self.role {
+            NodeRole::Own => candidate,
+            // Nobody watches which blocks a partner has.
+            NodeRole::Partner(_) => Candidate { head: Some(u64::MAX), lowest_state: 0, ..candidate },
+        }
     }
 
     pub fn in_flight(&self, class: Class) -> u32 {
@@ -304,9 +368,11 @@ impl<A: Ask> Node<A> {
         self.state.lock().health.availability(now)
     }
 
-    /// Whether no call on it has failed since its last good reply, although some were given up.
-    pub(crate) fn has_only_been_given_up(&self) -> bool {
-        !self.state.lock().health.has_fault()
+    /// Whether it has replied to anyone lately, however slowly. A node that is down may be alive: its watcher and its callers do
+    /// not wait for slow replies.
+    pub(crate) fn is_alive(&self, now: Instant) -> bool {
+        let heard_at = self.state.lock().reply_times.last_reply().max(self.presence.heard_at());
+        heard_at.is_some_and(|at| now.saturating_duration_since(at) <= ALIVE_FOR)
     }
 
     /// The last fault that the node was to blame for.
@@ -340,6 +406,20 @@ impl NodeState {
         self.latency.record(class, now.saturating_duration_since(asked_at), now);
     }
 
+    /// Records a wrong answer or poll. Returns whether the node was not excluded for one already.
+    fn record_wrong(
+        &mut self,
+        fault: NodeFault,
+        observation: fn(Fault) -> Observation,
+        now: Instant,
+    ) -> bool {
+        let is_new = self.health.excluded_for(now).is_none();
+        self.last_fault = Some(fault.clone());
+        self.last_wrong_answer = Some(fault);
+        self.health.record(observation(Fault::Wrong), now);
+        is_new
+    }
+
     fn record_failure(&mut self, fault: Fault, class: Class, asked_at: Instant, now: Instant) {
         let waited = now.saturating_duration_since(asked_at);
         // A call that had less time than an answer usually takes says nothing about the node.
@@ -350,7 +430,7 @@ impl NodeState {
         let is_excused = match fault {
             Fault::Timeout if is_short => true,
             // The query may be slow or its answer large. That is no fault of a node that answers other calls.
-            Fault::Timeout => class != Class::Quick && !self.reply_times.is_silent_since(asked_at),
+            Fault::Timeout => class != Class::Quick && self.reply_times.silent_since(asked_at) > asked_at,
             Fault::TooLarge => class != Class::Quick,
             fault => fault.is_our_shortage(),
         };
@@ -446,8 +526,24 @@ impl Drop for InFlightCall<'_> {
 }
 
 impl<A> Node<A> {
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it may be asked, if it is a partner.
+    pub fn partner_terms(&self) -> Option<&PartnerTerms> {
+        match &self.role {
+            NodeRole::Own => None,
+            NodeRole::Partner(terms) => Some(terms),
+        }
+    }
+
+    pub fn is_partner(&self) -> bool {
+        self.partner_terms().is_some()
     }
 
     pub fn capabilities(&self) -> Capabilities<'_> {
@@ -461,6 +557,11 @@ impl<A> Node<A> {
 
     pub fn answers_watcher(&self) -> bool {
         self.presence.is_present(Instant::now())
+    }
+
+    /// Whether it is of this chain and answers its watcher.
+    pub fn is_usable(&self) -> bool {
+        self.capabilities().membership() == Membership::Member && self.answers_watcher()
     }
 
     pub(crate) fn presence(&self) -> &Presence {
@@ -479,6 +580,12 @@ fn takes_no_hash(call: &RpcCall, reply: &RpcReply) -> bool {
         RpcReply::Error(error) => dialect::read(error, call.method) == Meaning::NoMethod,
         RpcReply::Result(result) => call.method == BLOCK_RECEIPTS_METHOD && result.trim_ascii() == b"null",
     }
+}
+
+/// The reply of a node that was asked by number and has another block of this number.
+fn other_block() -> RpcReply {
+    let message = "block not found: the node has another one of this number".to_owned();
+    RpcReply::Error(RpcError { code: -32000, message, data: None })
 }
 
 /// The hash of a block in a reply.

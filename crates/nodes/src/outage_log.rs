@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::node_fault::NodeFault;
+
 /// The time after which an outage that lasts is logged again. It doubles with each line.
 const LOG_INTERVAL_MIN: Duration = Duration::from_secs(60);
 /// The longest time between two lines about an outage that lasts.
@@ -33,6 +35,21 @@ struct LoggedCause {
 }
 
 impl OutageLog {
+    /// Logs the fault of a node that cannot be used, if that is due.
+    pub(crate) fn log_fault(&mut self, node: &str, fault: &NodeFault) {
+        let advice = fault.advice();
+        if let Some(failures) = self.record_failure(advice, Instant::now()) {
+            tracing::warn!(node, %fault, advice, failures, "node cannot be used");
+        }
+    }
+
+    /// Logs that a node is well again, if its outage was logged.
+    pub(crate) fn log_recovery(&mut self, node: &str) {
+        if self.record_recovery(Instant::now()) {
+            tracing::info!(node, "node is back");
+        }
+    }
+
     /// Counts a failure. Returns the number of failures with this cause since its last line if it must be logged now. A node that has
     /// another fault than before is logged at once: the first one may have been repaired.
     pub(crate) fn record_failure(&mut self, cause: &'static str, now: Instant) -> Option<u64> {

@@ -1,20 +1,21 @@
 //! All nodes of this network.
 
-mod confirm; // one call to several nodes, whose answers are compared
 mod deep; // blocks below the window
-mod everyone; // one call to all nodes
 mod fetch; // block data that is proven
 mod history; // what nodes were shown to have of old blocks
+mod members; // which nodes there are, while they come and go
+mod several; // one call to several nodes
 mod standing; // whether what nodes have said is still taken for true
-mod supplier; // who is asked: nodes or partners
-mod together; // several calls to one node
-mod probes; // probes of partners
+mod unproven; // blocks whose data fails its proof
+mod partners; // nodes of other providers
 mod watched; // a node as its watcher sees it
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -24,46 +25,43 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::ChainFamily;
-use crate::attempt::{self, AttemptRules, CallOutcome, NodeRng, ResultFinding, ResultJudge};
 use crate::budget::Budgets;
 use crate::call::RpcCall;
 use crate::exclusion::ExclusionReason;
 use crate::health::Availability;
 use crate::node::{Membership, Node};
-use crate::partner::{Partner, PartnerQuota};
-use crate::transport::{Client, Endpoint, EndpointLimits, ReplyBuffers};
+use crate::node_id::NodeId;
+use crate::partner::NodeRole;
+use crate::scheduler::{
+    self, CallFailure, CallOutcome, CallRules, NodeRng, Payload, ResultFinding, ResultJudge,
+};
+use crate::transport::{Client, Endpoint, ReplyBuffers};
 use crate::view::{CanonicalChain, NodesView, ViewSettings};
 use crate::watch::{self, WatchSettings};
+use members::{NodeMaker, PoolMembers};
+use unproven::UnprovenBlocks;
 use watched::WatchedNode;
 
-pub use confirm::{NodeAnswer, QuorumCall, QuorumEvent};
-pub use everyone::Replies;
 pub use fetch::{NotFetched, Proving};
 pub use history::{Absence, AbsenceReplies};
-pub use supplier::Supplier;
+pub use members::TooManyNodes;
+pub use several::QuorumCall;
 
-/// One endpoint, and its name.
+/// The settings of one node.
 #[derive(Debug)]
-pub struct EndpointSettings {
+pub struct NodeSettings {
     pub name: Option<String>,
     pub endpoint: Endpoint,
     /// The endpoint that pushes new heads.
     pub heads: Option<Endpoint>,
-}
-
-/// A partner's endpoint, and what may be asked of it.
-#[derive(Debug)]
-pub struct PartnerSettings {
-    pub remote: EndpointSettings,
-    pub methods: Option<Vec<&'static str>>,
-    pub quota: PartnerQuota,
+    pub role: NodeRole,
 }
 
 /// The settings of a pool.
 #[derive(Debug)]
 pub struct PoolSettings {
-    pub nodes: Vec<EndpointSettings>,
-    pub partners: Vec<PartnerSettings>,
+    /// Those of the operator, and partners.
+    pub nodes: Vec<NodeSettings>,
     pub family: ChainFamily,
     pub view: ViewSettings,
     pub watch: WatchSettings,
@@ -76,20 +74,16 @@ pub struct PoolSettings {
 /// A node of the pool.
 pub type PoolNode = Node<Client>;
 
-/// All nodes, what they agree on, and the partners.
+/// All nodes, and what those of the operator agree on.
 pub struct Pool {
-    nodes: Vec<Arc<PoolNode>>,
-    partners: Arc<[Partner<Client>]>,
+    members: PoolMembers,
     view: Arc<NodesView>,
-    rules: AttemptRules,
-    partner_rules: AttemptRules,
+    rules: CallRules,
     family: ChainFamily,
     /// The configured chain id.
     chain_id: Option<u64>,
-    memory: Arc<ReplyBuffers>,
     confirmed_for: Duration,
-    /// How often a quorum has contradicted what a quorum has said before.
-    corrections: AtomicU64,
+    unproven: UnprovenBlocks,
     watcher: Mutex<Option<WatcherThread>>,
 }
 
@@ -101,78 +95,58 @@ struct WatcherThread {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("nodes", &self.nodes).field("partners", &self.partners.len()).finish()
+        f.debug_struct("Pool").field("nodes", &self.nodes()).field("partners", &self.partners()).finish()
     }
 }
 
 impl Pool {
     /// Starts to watch the nodes, on a thread of its own.
     pub fn start(settings: PoolSettings, supervisor: &Supervisor) -> io::Result<Arc<Self>> {
-        let now = Instant::now();
-        let memory = ReplyBuffers::new(settings.reply_memory_bytes);
-        let endpoints = settings.nodes.len() + settings.partners.len();
-        let make = |remote: EndpointSettings| {
-            let name = remote.name.unwrap_or_else(|| remote.endpoint.to_string());
-            Node::new(name, Client::sharing(remote.endpoint, EndpointLimits::default(), &memory, endpoints))
-        };
-        let mut watched = Vec::new();
-        for mut remote in settings.nodes {
-            let heads = remote.heads.take();
-            let (node, supervisor) = (Arc::new(make(remote)), supervisor.clone());
-            watched.push(Arc::new(WatchedNode { node, heads, supervisor }));
-        }
-        let nodes = watched.iter().map(|watched| Arc::clone(&watched.node)).collect();
-        let partners: Arc<[_]> = settings
-            .partners
-            .into_iter()
-            .map(|partner| {
-                let PartnerSettings { remote, methods, quota } = partner;
-                Partner::new(make(remote), methods, quota).with_checkpoint(settings.view.checkpoint)
-            })
-            .collect();
         let (view, chain_id) = (NodesView::new(settings.view), settings.watch.chain_id);
-        let (partners_of_watcher, view_of_watcher) = (Arc::clone(&partners), Arc::clone(&view));
+        let memory = ReplyBuffers::new(settings.reply_memory_bytes);
+        let maker = NodeMaker::new(memory, supervisor.clone(), Arc::clone(&view));
+        let members = PoolMembers::new(maker, settings.nodes);
+        let (watched, watched_view) = (members.watched(), Arc::clone(&view));
         let (watch_settings, supervisor) = (settings.watch, supervisor.clone());
-        let watch = async move {
-            tokio::join!(
-                watch::run(watched, Arc::clone(&view_of_watcher), watch_settings, &supervisor),
-                probes::run(&partners_of_watcher, &view_of_watcher, chain_id, &supervisor),
-            );
-        };
+        let watch = async move { watch::run(watched, watched_view, watch_settings, &supervisor).await };
         let watcher = WatcherThread::start(watch)?;
-        let rules = |rounds_max| AttemptRules {
-            budgets: Budgets::new(now),
+        let rules = CallRules {
+            budgets: Budgets::new(Instant::now()),
             rng: NodeRng::seeded(rand::random()),
-            read: attempt::read,
-            rounds_max,
+            read: scheduler::read,
+            view: Arc::clone(&view),
         };
         Ok(Arc::new(Self {
-            nodes,
-            partners,
+            members,
             view,
-            rules: rules(attempt::ROUNDS_MAX),
-            // One call is taken out of a partner's quota, so it is asked once.
-            partner_rules: rules(1),
+            rules,
             family: settings.family,
             chain_id,
-            memory,
             confirmed_for: settings.confirmed_for,
-            corrections: AtomicU64::new(0),
+            unproven: UnprovenBlocks::default(),
             watcher: Mutex::new(Some(watcher)),
         }))
     }
 
-    pub fn nodes(&self) -> &[Arc<PoolNode>] {
-        &self.nodes
+    /// The nodes of the operator at this moment.
+    pub fn nodes(&self) -> Arc<Vec<Arc<PoolNode>>> {
+        self.members.own()
+    }
+
+    /// The partners at this moment.
+    pub fn partners(&self) -> Arc<Vec<Arc<PoolNode>>> {
+        self.members.partners()
+    }
+
+    /// The node or partner with this id, if it was not removed.
+    pub fn node(&self, id: NodeId) -> Option<Arc<PoolNode>> {
+        let find = |nodes: &[Arc<PoolNode>]| nodes.iter().find(|node| node.id() == id).cloned();
+        find(&self.nodes()).or_else(|| find(&self.partners()))
     }
 
     /// The memory that replies are read into.
     pub fn memory(&self) -> &ReplyBuffers {
-        &self.memory
-    }
-
-    pub fn partners(&self) -> &[Partner<Client>] {
-        &self.partners
+        self.members.memory()
     }
 
     pub fn view(&self) -> &NodesView {
@@ -184,23 +158,60 @@ impl Pool {
         self.view.canonical_chain()
     }
 
-    /// Asks nodes until one gives an answer that is believed.
+    /// Asks nodes until one gives an answer that is believed: `only` this one, or else all of the operator.
     pub async fn ask<F: ResultFinding>(
         &self,
+        only: Option<NodeId>,
         call: &RpcCall,
         judge: ResultJudge<'_, '_, F>,
         deadline: Instant,
     ) -> CallOutcome<Client, F> {
-        attempt::ask(&self.nodes, call, judge, &self.rules, deadline).await
+        self.ask_payload(only, call, judge, deadline).await
+    }
+
+    async fn ask_payload<P: Payload, F: ResultFinding>(
+        &self,
+        only: Option<NodeId>,
+        payload: &P,
+        judge: ResultJudge<'_, '_, F, P::Results>,
+        deadline: Instant,
+    ) -> CallOutcome<Client, F, P::Results> {
+        let nodes = match only {
+            None => self.nodes(),
+            Some(id) => Arc::new(self.node(id).into_iter().collect()),
+        };
+        let is_paid = |node: &Arc<PoolNode>| {
+            node.partner_terms().is_none_or(|terms| terms.take(payload.calls() as u64))
+        };
+        if !nodes.iter().all(is_paid) {
+            return CallOutcome { answer: Err(CallFailure::Unavailable), findings: Vec::new() };
+        }
+        scheduler::ask_one(nodes, payload, judge, &self.rules, deadline).await
+    }
+
+    /// Whether one of the nodes is known to lack a method: `only` this one, or else any of the operator.
+    pub fn some_lack(&self, only: Option<NodeId>, method: &'static str) -> bool {
+        let lacks = |node: &Arc<PoolNode>| node.capabilities().lacks(method);
+        match only {
+            None => self.nodes().iter().any(lacks),
+            Some(id) => self.node(id).is_some_and(|node| lacks(&node)),
+        }
+    }
+
+    /// Whether every node is known to lack the method or the state that a call needs, so that asking again does not help.
+    pub fn all_lack(&self, call: &RpcCall) -> bool {
+        let block = call.needs.block.unwrap_or(0);
+        let lacks = |node: &PoolNode| {
+            let capabilities = node.capabilities();
+            let lacks_state = call.needs.state && capabilities.lowest_state_for(call.method) > block;
+            lacks_state || capabilities.lacks(call.method)
+        };
+        self.nodes().iter().all(|node| lacks(node))
     }
 
     /// The widest range of blocks that some node searches for logs, as far as is known.
     pub fn log_range_max(&self) -> u64 {
-        self.members().map(|node| node.capabilities().log_range_max()).max().unwrap_or(u64::MAX)
-    }
-
-    fn number_of(&self, node: &PoolNode) -> usize {
-        self.nodes.iter().position(|other| std::ptr::eq(&**other, node)).unwrap_or(self.nodes.len())
+        self.usable().map(|node| node.capabilities().log_range_max()).max().unwrap_or(u64::MAX)
     }
 
     /// The chain id that the nodes agree on, or else the configured one.
@@ -208,43 +219,45 @@ impl Pool {
         self.view.chain_id().or(self.chain_id)
     }
 
-    fn of_this_chain(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
-        self.nodes.iter().filter(|node| node.capabilities().membership() == Membership::Member)
+    /// Nodes of this chain.
+    fn same_chain(&self) -> Vec<Arc<PoolNode>> {
+        let is_member = |node: &&Arc<PoolNode>| node.capabilities().membership() == Membership::Member;
+        self.nodes().iter().filter(is_member).cloned().collect()
+    }
+
+    /// Nodes of this chain that are not down.
+    fn usable(&self) -> impl Iterator<Item = Arc<PoolNode>> {
+        let now = Instant::now();
+        self.same_chain().into_iter().filter(move |node| node.availability(now) != Availability::Down)
+    }
+
+    /// Nodes whose heads count: those of this chain that answer their watchers.
+    pub fn voting(&self) -> impl Iterator<Item = Arc<PoolNode>> {
+        let now = Instant::now();
+        self.same_chain().into_iter().filter(move |node| node.presence().is_present(now))
     }
 
     /// Whether all nodes of this chain seem to be down. One of them may be back already.
-    pub fn is_out(&self) -> bool {
-        self.members().next().is_none()
+    pub fn all_down(&self) -> bool {
+        self.usable().next().is_none()
     }
 
-    /// Whether no node that may be used answers its watcher. Unlike [`Self::is_out`], callers cannot cause that.
-    pub fn is_silent(&self) -> bool {
+    /// Whether no node that may be used answers its watcher. Unlike [`Self::all_down`], callers cannot cause that.
+    pub fn all_unreachable(&self) -> bool {
         let now = Instant::now();
-        self.nodes.iter().all(|node| is_excluded(node) || !node.presence().is_present(now))
+        self.nodes().iter().all(|node| is_excluded(node) || !node.presence().is_present(now))
     }
 
     /// Whether every node is excluded, because it is of another chain or syncing.
-    pub fn is_excluded(&self) -> bool {
-        self.nodes.iter().all(|node| is_excluded(node))
+    pub fn all_excluded(&self) -> bool {
+        self.nodes().iter().all(|node| is_excluded(node))
     }
 
     /// Whether nodes are excluded because no quorum of them agrees on a chain.
     pub fn has_undecided_chain(&self) -> bool {
         let is_undecided =
             |reason: Arc<ExclusionReason>| matches!(*reason, ExclusionReason::Undecided { .. });
-        self.nodes.iter().filter_map(|node| node.capabilities().exclusion()).any(is_undecided)
-    }
-
-    /// Nodes whose heads count: those of this chain that answer their watchers.
-    pub fn counted(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
-        let now = Instant::now();
-        self.of_this_chain().filter(move |node| node.presence().is_present(now))
-    }
-
-    /// Nodes that are of this chain and not down.
-    fn members(&self) -> impl Iterator<Item = &Arc<PoolNode>> {
-        let now = Instant::now();
-        self.of_this_chain().filter(move |node| node.availability(now) != Availability::Down)
+        self.nodes().iter().filter_map(|node| node.capabilities().exclusion()).any(is_undecided)
     }
 }
 

@@ -29,7 +29,7 @@ mod target; // HTTP/2 requests
 mod heads; // new heads that a node pushes over a WebSocket
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -31,7 +31,8 @@ pub(crate) use branch::{BranchLink, HeadBranch};
 pub use canonical_chain::{CanonicalChain, WINDOW_BLOCKS};
 use state::ViewState;
 
-use crate::BlockId;
+use crate::trust::TrustEpoch;
+use crate::{BlockId, NodeId};
 
 /// A head that has not changed for less than this time is never stale, however short the block time.
 const STALE_AFTER_MIN: Duration = Duration::from_secs(30);
@@ -68,15 +69,17 @@ pub struct NodesView {
     poll_requests: watch::Sender<u64>,
     /// Changes with each poll.
     polls: watch::Sender<u64>,
+    trust: TrustEpoch,
 }
 
 impl NodesView {
     pub fn new(settings: ViewSettings) -> Arc<Self> {
-        let state = Mutex::new(ViewState::new(settings.quorum, settings.checkpoint));
+        let trust = TrustEpoch::default();
+        let state = Mutex::new(ViewState::new(settings.quorum, settings.checkpoint, trust.clone()));
         let chain = ArcSwapOption::empty();
         let changes = watch::Sender::new(None);
         let (poll_requests, polls) = (watch::Sender::new(0), watch::Sender::new(0));
-        Arc::new(Self { settings, chain, changes, state, poll_requests, polls })
+        Arc::new(Self { settings, chain, changes, state, poll_requests, polls, trust })
     }
 
     /// The present chain. `None` before the first head.
@@ -96,6 +99,11 @@ impl NodesView {
     /// The chain that the nodes have agreed on.
     pub(crate) fn chain_id(&self) -> Option<u64> {
         self.state.lock().chain_id
+    }
+
+    /// A reorganisation raises it, and a mark that moves back.
+    pub(crate) fn trust_epoch(&self) -> &TrustEpoch {
+        &self.trust
     }
 
     /// How many nodes must agree.
@@ -165,8 +173,7 @@ impl NodesView {
     pub fn restore(&self, head: SeenBlock, downwards: Vec<SeenBlock>) {
         let mut state = self.state.lock();
         if let Some(chain) = state.restore(head, downwards) {
-            self.chain.store(Some(Arc::clone(&chain)));
-            self.changes.send_replace(Some(chain));
+            self.publish(Some(chain));
         }
     }
 
@@ -198,11 +205,23 @@ impl NodesView {
         if let Some(stale_after) = self.settings.stale_after {
             return Some(stale_after).filter(|stale_after| !stale_after.is_zero());
         }
-        if self.state.lock().mines_on_demand() {
+        if self.mines_on_demand() {
             return None;
         }
         let block_time = self.block_time().unwrap_or_default();
         Some(STALE_AFTER_MIN.max(block_time.saturating_mul(STALE_AFTER_BLOCKS)))
+    }
+
+    /// Whether nodes with the head `to` have removed the blocks up to `from`, above it. Other nodes than development nodes that are
+    /// further behind have lost their data and catch up.
+    pub fn has_gone_back(&self, from: u64, to: u64) -> bool {
+        let removed = from.saturating_sub(to);
+        removed > 0 && (removed < WINDOW_BLOCKS as u64 || self.mines_on_demand())
+    }
+
+    /// Whether all nodes are development nodes, which do what they are told.
+    pub fn mines_on_demand(&self) -> bool {
+        self.state.lock().mines_on_demand()
     }
 
     /// How long the heads of a quorum must be below ours until we go back, too.
@@ -221,9 +240,13 @@ impl NodesView {
 
 /// For watchers.
 impl NodesView {
-    /// Sets the number of nodes. Watchers name them by their positions.
-    pub(crate) fn set_nodes(&self, nodes: usize) {
-        self.state.lock().set_nodes(nodes);
+    /// Sets which nodes there are. Those that stay keep their votes, and the votes of those that are gone do not count any more.
+    pub(crate) fn set_nodes(&self, nodes: &[NodeId]) {
+        let is_changed = self.state.lock().set_nodes(nodes);
+        if is_changed {
+            self.decide();
+            self.polls.send_modify(|polls| *polls += 1);
+        }
     }
 
     /// Sets the chain that the nodes agree on, and its block 0 if they agree on that. If it was another chain until now, everything
@@ -241,8 +264,7 @@ impl NodesView {
                 "most nodes are of another chain now; starting over with that chain"
             );
             state.start_over();
-            self.chain.store(None);
-            self.changes.send_replace(None);
+            self.publish(None);
         }
         state.chain_id = Some(chain_id);
         if let Some(hash) = genesis {
@@ -262,12 +284,12 @@ impl NodesView {
     }
 
     /// The highest canonical block that a node has, or its own head if that is above the canonical one.
-    pub(crate) fn reach(&self, node: usize) -> Option<BlockId> {
+    pub(crate) fn reach(&self, node: NodeId) -> Option<BlockId> {
         self.state.lock().reach(node)
     }
 
     /// Sets whether the reports of a node count.
-    pub(crate) fn set_counted(&self, node: usize, is_counted: bool) {
+    pub(crate) fn set_counted(&self, node: NodeId, is_counted: bool) {
         let changed = self.state.lock().set_counted(node, is_counted);
         if changed {
             self.decide();
@@ -276,7 +298,7 @@ impl NodesView {
     }
 
     #[cfg(test)]
-    pub(crate) fn is_counted(&self, node: usize) -> bool {
+    pub(crate) fn is_counted(&self, node: NodeId) -> bool {
         self.state.lock().is_counted(node)
     }
 
@@ -286,7 +308,7 @@ impl NodesView {
     }
 
     /// Records that a node was polled after this request.
-    pub(crate) fn record_poll(&self, node: usize, request: u64) {
+    pub(crate) fn record_poll(&self, node: NodeId, request: u64) {
         let has_gone_back = {
             let mut state = self.state.lock();
             state.record_poll(node, request);
@@ -300,7 +322,7 @@ impl NodesView {
     }
 
     /// Records whether the program of a node mines when it is told to.
-    pub(crate) fn set_mines_on_demand(&self, node: usize, mines_on_demand: bool) {
+    pub(crate) fn set_mines_on_demand(&self, node: NodeId, mines_on_demand: bool) {
         self.state.lock().set_mines_on_demand(node, mines_on_demand);
     }
 
@@ -310,7 +332,7 @@ impl NodesView {
     }
 
     /// Reports the head of a node. It counts only if its branch is linked.
-    pub(crate) fn report(&self, node: usize, branch: HeadBranch) -> BranchLink {
+    pub(crate) fn report(&self, node: NodeId, branch: HeadBranch) -> BranchLink {
         let link = self.state.lock().report(node, branch);
         if link == BranchLink::Linked {
             self.decide();
@@ -319,7 +341,7 @@ impl NodesView {
     }
 
     /// Records which blocks a node calls safe and finalized.
-    pub(crate) fn record_marks(&self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
+    pub(crate) fn record_marks(&self, node: NodeId, safe: Option<BlockId>, finalized: Option<BlockId>) {
         self.state.lock().record_marks(node, safe, finalized);
         self.decide();
     }
@@ -329,9 +351,17 @@ impl NodesView {
         let rollback_after = self.rollback_after();
         let mut state = self.state.lock();
         if let Some(chain) = state.decide(Instant::now(), rollback_after) {
-            // Swapped under the lock, so that an older chain cannot replace a newer one.
-            self.chain.store(Some(Arc::clone(&chain)));
-            self.changes.send_replace(Some(chain));
+            self.publish(Some(chain));
         }
+    }
+
+    /// Publishes a chain. The caller holds the lock of the state, so that an older chain cannot replace a newer one.
+    fn publish(&self, chain: Option<Arc<CanonicalChain>>) {
+        let agreement = |chain: &Arc<CanonicalChain>| (chain.epoch(), chain.revisions());
+        let before = self.chain.swap(chain.clone());
+        if before.as_ref().map(agreement) != chain.as_ref().map(agreement) {
+            self.trust.raise();
+        }
+        self.changes.send_replace(chain);
     }
 }

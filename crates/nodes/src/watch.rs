@@ -2,38 +2,42 @@
 //!
 //! Each node has a task that asks for its identity (chain id, genesis, syncing), then polls its newest block and reports it to
 //! the view, with the blocks below it. A node of another chain is excluded, and asked for its identity again later. One that does
-//! not answer is retried, and asked for its identity when it is back, because another node may answer then.
+//! not answer is retried, and asked for its identity when it is back, because another node may answer then. Partners are asked for
+//! their chain id at long intervals, and for nothing else.
 
 mod chain; // which chain this is, and which nodes are of it
 mod follow; // the watcher of one node
 mod header; // reading and checking a node's block
 mod history; // what a node has of old blocks
+mod partner; // the watcher of a partner
 mod probe; // when it is found out what a node has of old blocks, and the lowest block with state
 mod questions; // the calls of a watcher
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use futures_util::future::join_all;
 use resources::{Supervisor, WhenDown};
 use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::call::{Ask, BlockId};
 use crate::exclusion::ExclusionReason;
 use crate::node::HistoryReaches;
 use crate::node_fault::NodeFault;
+use crate::node_id::NodeId;
+use crate::partner::PartnerTerms;
 use crate::view::NodesView;
 use chain::{ChainAgreement, ConfiguredIdentity};
 use follow::NodeWatcher;
 use header::HeaderCheck;
-pub use header::read_block;
+pub(crate) use header::read_block;
+use partner::PartnerWatcher;
 use probe::Prober;
 
 /// How often it is checked whether the head is stale.
@@ -46,13 +50,20 @@ pub(crate) type HeadHint = BlockId;
 pub(crate) trait Watched: Send + Sync + 'static {
     type Client: Ask;
 
+    fn id(&self) -> NodeId;
     fn client(&self) -> &Self::Client;
     /// Its name in the log, without credentials.
     fn name(&self) -> &str;
+    /// What it may be asked if it is a partner, which has no vote and is seldom asked.
+    fn partner_terms(&self) -> Option<&PartnerTerms> {
+        None
+    }
     /// Records that a watcher asks it something.
     fn record_question(&self) {}
     /// Records that it has replied to a watcher, whatever the reply.
     fn record_reply(&self) {}
+    /// Records that it has replied to its prober, which waits for longer than a watcher.
+    fn record_late_reply(&self) {}
     /// Records that several polls in a row have failed.
     fn record_loss(&self) {}
     /// Whether several polls in a row have failed, and none has succeeded since.
@@ -131,44 +142,76 @@ struct WatchContext {
     headers: HeaderCheck,
 }
 
-/// Watches all nodes for as long as it is polled.
+/// Watches all nodes for as long as it is polled, those that come later, too.
 pub(crate) async fn run<W: Watched>(
-    nodes: Vec<Arc<W>>,
+    nodes: watch::Receiver<Vec<Arc<W>>>,
     view: Arc<NodesView>,
     settings: WatchSettings,
     supervisor: &Supervisor,
 ) {
-    view.set_nodes(nodes.len());
     let configured = ConfiguredIdentity { chain_id: settings.chain_id, genesis: settings.genesis };
-    let names = nodes.iter().map(|node| node.name().to_owned()).collect();
-    let chain = ChainAgreement::new(configured, names, view.quorum());
     let headers = HeaderCheck::new(settings.check_headers);
-    let context = Arc::new(WatchContext { view, settings, chain, headers });
-    let watched =
-        nodes.iter().enumerate().map(|(position, node)| watch(position, node, &context, supervisor));
-    let probed = nodes.iter().map(|node| probe(node, &context, supervisor));
+    let context = Arc::new(WatchContext { view, settings, chain: ChainAgreement::new(configured), headers });
     let (reach, staleness) = (
         supervisor.task("blocks of nodes", WhenDown::Degraded),
         supervisor.task("check for a stale head", WhenDown::Degraded),
     );
     tokio::join!(
-        join_all(watched),
-        join_all(probed),
+        watch_all(nodes.clone(), &context, supervisor),
         reach.run(|| update_reach(&nodes, &context.view)),
         staleness.run(|| log_staleness(&context.view)),
     );
 }
 
-/// Watches one node. It has no vote while its watcher does not run, because its head is not known then.
-async fn watch<W: Watched>(
-    position: usize,
-    node: &Arc<W>,
+/// Starts and ends watchers as nodes come and go.
+async fn watch_all<W: Watched>(
+    mut nodes: watch::Receiver<Vec<Arc<W>>>,
     context: &Arc<WatchContext>,
     supervisor: &Supervisor,
 ) {
+    let (mut tasks, mut watched) = (JoinSet::new(), HashMap::<NodeId, AbortHandle>::new());
+    loop {
+        let present = nodes.borrow_and_update().clone();
+        let voters = || present.iter().filter(|node| node.partner_terms().is_none());
+        context.view.set_nodes(&voters().map(|node| node.id()).collect::<Vec<_>>());
+        let names = voters().map(|node| (node.id(), node.name().to_owned()));
+        context.chain.set_nodes(names, context.view.quorum());
+        let ids: Vec<_> = present.iter().map(|node| node.id()).collect();
+        watched.retain(|id, task| {
+            let stays = ids.contains(id);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for node in present {
+            watched.entry(node.id()).or_insert_with(|| {
+                let (context, supervisor) = (Arc::clone(context), supervisor.clone());
+                tasks.spawn(async move {
+                    if let Some(terms) = node.partner_terms() {
+                        watch_partner(&node, terms, &context, &supervisor).await;
+                    } else {
+                        tokio::join!(
+                            watch(&node, &context, &supervisor),
+                            probe(&node, &context, &supervisor)
+                        );
+                    }
+                })
+            });
+        }
+        while tasks.try_join_next().is_some() {}
+        if nodes.changed().await.is_err() {
+            // No node comes or goes any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Watches one node. It has no vote while its watcher does not run, because its head is not known then.
+async fn watch<W: Watched>(node: &Arc<W>, context: &Arc<WatchContext>, supervisor: &Supervisor) {
     let task = supervisor.task(format!("watcher of node {}", node.name()), WhenDown::Degraded);
-    let start = || NodeWatcher::new(position, Arc::clone(node), Arc::clone(context)).run();
-    task.run_with(start, || context.view.set_counted(position, false)).await;
+    let start = || NodeWatcher::new(Arc::clone(node), Arc::clone(context)).run();
+    task.run_with(start, || context.view.set_counted(node.id(), false)).await;
 }
 
 async fn probe<W: Watched>(node: &Arc<W>, context: &Arc<WatchContext>, supervisor: &Supervisor) {
@@ -176,15 +219,34 @@ async fn probe<W: Watched>(node: &Arc<W>, context: &Arc<WatchContext>, superviso
     task.run(|| Prober::new(Arc::clone(node), Arc::clone(context)).run()).await;
 }
 
+async fn watch_partner<W: Watched>(
+    node: &Arc<W>,
+    terms: &PartnerTerms,
+    context: &Arc<WatchContext>,
+    supervisor: &Supervisor,
+) {
+    let task = supervisor.task(format!("probe of partner {}", node.name()), WhenDown::Degraded);
+    task.run(|| PartnerWatcher::new(Arc::clone(node), Arc::clone(context)).run(terms)).await;
+}
+
+/// A node without the checkpoint is logged as an error, because a quorum of such nodes could serve a forged chain.
+fn log_exclusion(node: &str, reason: &ExclusionReason) {
+    match reason {
+        ExclusionReason::OtherCheckpoint { .. } => tracing::error!(node, %reason, "node is excluded"),
+        _ => tracing::warn!(node, %reason, "node is excluded"),
+    }
+}
+
 /// Records with each change of the chain which of its blocks each node has. A node that was the first on a new branch has had them
 /// since before they became canonical, and is not polled again at once.
-async fn update_reach<W: Watched>(nodes: &[Arc<W>], view: &NodesView) {
+async fn update_reach<W: Watched>(nodes: &watch::Receiver<Vec<Arc<W>>>, view: &NodesView) {
     let mut changes = view.changes();
     // Changes while the task did not run are recorded, too.
     changes.mark_changed();
     while changes.changed().await.is_ok() {
-        for (position, node) in nodes.iter().enumerate() {
-            view.reach(position).into_iter().for_each(|reach| node.record_head(reach));
+        let nodes = nodes.borrow().clone();
+        for node in nodes {
+            view.reach(node.id()).into_iter().for_each(|reach| node.record_head(reach));
         }
     }
 }

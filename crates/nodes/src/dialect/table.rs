@@ -341,6 +341,7 @@ static ROWS: &[ErrorPattern] = &[
     any(&["is pruned"], PatternMeaning::NoState),                                    // zkSync: "Block with such an ID is pruned"
     any(&["state not available"], PatternMeaning::NoState),
     any(&["state unavailable"], PatternMeaning::NoState),
+    any(&["data before", "is not available"], PatternMeaning::NoState),              // Erigon: logs
     any(&["state is not available"], PatternMeaning::NoState),                       // Erigon, geth: "state X is not available"
     any(&["state", "is not available"], PatternMeaning::NoState),
     any(&["no state available"], PatternMeaning::NoState),                           // Nethermind: "No state available for block"

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Availability, BACK_OFF_MAX, BACK_OFF_MIN, BREAK, Observation, PROBE_MAX, RATE_LIMITED};
+use super::{
+    Availability, BACK_OFF_MAX, BACK_OFF_MIN, FAULT_WEIGHT_MAX, Observation, PROBE_MAX, RATE_LIMITED,
+};
 use crate::call::Fault;
 
 /// Good replies that a doubted node owes until it is up again.
@@ -45,8 +47,6 @@ pub(super) struct HealthState {
     faults: u8,
     /// Whether the last call failed. Polls do not change it.
     pub(super) has_failed_call: bool,
-    /// Whether a call has failed since the last good one, or a poll was wrong. Neither calls that were given up count, nor other polls.
-    pub(super) has_fault: bool,
     /// Good replies until a doubted node is up again.
     owed: u8,
     /// How often the back-off has doubled.
@@ -82,23 +82,18 @@ impl HealthState {
             // An exclusion lasts, whatever the node says meanwhile.
             Observation::Good if is_excluded => Self { is_probed: false, has_failed_call: false, ..self },
             Observation::PollGood if is_excluded => Self { is_probed: false, ..self },
-            Observation::Good => {
-                Self { has_failed_call: false, has_fault: false, ..self }.after_good(now, chance)
-            }
+            Observation::Good => Self { has_failed_call: false, ..self }.after_good(now, chance),
             Observation::PollGood if self.has_failed_call => self,
             Observation::PollGood => self.after_good(now, chance),
             Observation::Bad(Fault::RateLimited) | Observation::PollBad(Fault::RateLimited) => {
                 let rate_limited_until = self.rate_limited_until.max(Some(now + RATE_LIMITED));
                 Self { is_probed: false, rate_limited_until, ..self }
             }
-            Observation::Bad(Fault::Wrong) => {
-                Self { has_fault: true, ..after_failed_call }.after_wrong_answer(now)
+            Observation::Bad(Fault::Wrong) => after_failed_call.after_wrong_answer(now),
+            Observation::Bad(_) | Observation::Silent => {
+                after_failed_call.after_bad(observation, now, chance)
             }
-            Observation::Bad(_) => {
-                Self { has_fault: true, ..after_failed_call }.after_bad(observation, now, chance)
-            }
-            Observation::Silent => after_failed_call.after_bad(observation, now, chance),
-            Observation::PollBad(Fault::Wrong) => Self { has_fault: true, ..self }.after_wrong_answer(now),
+            Observation::PollBad(Fault::Wrong) => self.after_wrong_answer(now),
             Observation::PollBad(_) => self.after_bad(observation, now, chance),
         }
     }
@@ -127,7 +122,7 @@ impl HealthState {
         let mut after = if self.is_probed { self.after_bad_probe().backed_off(now, chance) } else { self };
         match self.level {
             HealthLevel::Down => return after,
-            _ if faults < BREAK => return Self { faults, ..after },
+            _ if faults < FAULT_WEIGHT_MAX => return Self { faults, ..after },
             HealthLevel::Up => after.level = HealthLevel::InDoubt,
             HealthLevel::InDoubt => after.level = HealthLevel::Down,
         }

@@ -41,24 +41,6 @@ async fn silence_weighs_less_than_a_timeout() {
     assert_eq!(availability_after(&[Observation::Silent; 4]), Availability::InDoubt);
 }
 
-/// A slow node was taken for one whose calls fail, and what it alone knew was said not to exist.
-#[tokio::test(start_paused = true)]
-async fn calls_that_were_given_up_are_no_faults() {
-    let mut health = health_after(&[Observation::Silent; 8]);
-    assert_eq!((health.availability(Instant::now()), health.has_fault()), (Availability::Down, false));
-    for (observation, has_fault) in [
-        (Observation::Bad(Fault::Timeout), true),
-        (Observation::Silent, true),
-        (Observation::PollGood, true),
-        (Observation::Good, false),
-        (Observation::PollBad(Fault::Closed), false),
-        (Observation::PollBad(Fault::Wrong), true),
-    ] {
-        health.record(observation, Instant::now());
-        assert_eq!(health.has_fault(), has_fault, "{observation:?}");
-    }
-}
-
 const WRONG: Observation = Observation::Bad(Fault::Wrong);
 
 /// A node that was proven wrong was probed after less than a second, and kept answering by its probes.

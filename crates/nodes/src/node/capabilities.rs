@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::NodeState;
 use super::history::{HistoryKind, HistoryReach, HistoryReaches, ShownHistory};
+use super::refusals::{NodeRefusal, Refusals};
 use crate::call::{BlockId, RpcCall};
 use crate::exclusion::ExclusionReason;
 use crate::view::WINDOW_BLOCKS;
@@ -16,11 +17,6 @@ use crate::view::WINDOW_BLOCKS;
 const NEW_BLOCKS: u64 = 8;
 /// Nodes that prune keep the states of at least so many blocks.
 const STATES_KEPT: u64 = 128;
-/// The most methods that are remembered as missing. There are not many more in the method table.
-const MISSING_METHODS_MAX: usize = 64;
-
-/// The most gas of a transaction since Osaka. Every node grants that much to a call.
-const TRANSACTION_GAS_MAX: u64 = 1 << 24;
 
 /// The method that proves state. A node may have the state of an old block and be unable to prove it, because its tries are newer.
 pub(crate) const STATE_PROOF_METHOD: &str = "eth_getProof";
@@ -155,12 +151,22 @@ impl Capabilities<'_> {
 
     /// The widest range of blocks that it searches for logs, as far as is known.
     pub(crate) fn log_range_max(&self) -> u64 {
-        self.0.lock().capabilities.log_range_max.unwrap_or(u64::MAX)
+        self.log_blocks_max().unwrap_or(u64::MAX)
     }
 
-    /// Lowers the widest range, to one block at the least, until the node is asked for its identity again.
-    pub(crate) fn narrow_log_range(&self, blocks: u64) {
-        self.0.lock().capabilities.narrow_log_range(blocks);
+    /// The most blocks that it searches for logs at once, if it has refused more.
+    pub fn log_blocks_max(&self) -> Option<u64> {
+        self.0.lock().capabilities.refusals.log_range_max
+    }
+
+    /// The lowest block whose state it may be able to prove, if it has refused a proof of an older one.
+    pub fn lowest_proof(&self) -> Option<u64> {
+        Some(self.0.lock().capabilities.refusals.lowest_proof).filter(|lowest| *lowest > 0)
+    }
+
+    /// Lowers the widest range, to one block at the least.
+    pub(super) fn narrow_log_range(&self, blocks: u64) {
+        self.0.lock().capabilities.refusals.add_log_range(blocks);
     }
 
     /// Whether it is known to lack the state that a call needs.
@@ -170,41 +176,32 @@ impl Capabilities<'_> {
 
     /// The most gas that it grants to a call, if it has refused more.
     pub fn gas_cap(&self) -> Option<u64> {
-        self.0.lock().capabilities.gas_cap
+        self.0.lock().capabilities.refusals.gas_cap
     }
 
-    /// Records that it has refused a call with so much gas. `most` is what it grants, if it has said so; otherwise the most that
-    /// a transaction may have since Osaka is tried next, then half of what was refused.
+    /// Records that it has refused a call with so much gas, and what it grants if it has said so. Returns what is tried next.
     pub(crate) fn record_gas_refused(&self, gas: u64, most: Option<u64>) -> u64 {
-        let guess = if gas > TRANSACTION_GAS_MAX { TRANSACTION_GAS_MAX } else { gas / 2 };
-        let cap = most.filter(|most| *most < gas).unwrap_or(guess);
-        let known = &mut self.0.lock().capabilities.gas_cap;
-        *known.insert(known.map_or(cap, |known| known.min(cap)))
+        self.0.lock().capabilities.refusals.add_gas(gas, most)
     }
 
     /// Whether it takes the number of a block in this method, but not its hash.
     pub(crate) fn needs_number(&self, method: &str) -> bool {
-        self.0.lock().capabilities.methods_by_number.contains(&method)
+        self.0.lock().capabilities.refusals.methods_by_number.contains(&method)
     }
 
-    /// Records that it takes the number of a block in this method, but not its hash. Returns whether that is new.
-    pub(crate) fn set_needs_number(&self, method: &'static str) -> bool {
-        let methods = &mut self.0.lock().capabilities.methods_by_number;
-        let is_new = !methods.contains(&method) && methods.len() < MISSING_METHODS_MAX;
-        if is_new {
-            methods.push(method);
-        }
-        is_new
+    /// Records that it takes the number of a block in this method, but not its hash.
+    pub(super) fn set_needs_number(&self, method: &'static str) {
+        self.0.lock().capabilities.refusals.add_method_by_number(method);
     }
 
     /// The methods in which it takes the number of a block, but not its hash.
     pub fn methods_by_number(&self) -> Vec<&'static str> {
-        self.0.lock().capabilities.methods_by_number.clone()
+        self.0.lock().capabilities.refusals.methods_by_number.clone()
     }
 
     /// The methods that it has said it does not have.
     pub fn missing_methods(&self) -> Vec<&'static str> {
-        self.0.lock().capabilities.missing_methods.clone()
+        self.0.lock().capabilities.refusals.missing_methods.clone()
     }
 
     /// What the node says it is, with its version.
@@ -213,26 +210,46 @@ impl Capabilities<'_> {
     }
 
     pub(crate) fn set_client_version(&self, version: &str) {
-        self.0.lock().capabilities.client_version = Some(version.into());
+        let state = &mut self.0.lock().capabilities;
+        if state.client_version.as_deref() != Some(version) {
+            state.forget_refusals();
+            state.client_version = Some(version.into());
+        }
     }
 
     pub(crate) fn lacks(&self, method: &str) -> bool {
-        self.0.lock().capabilities.missing_methods.contains(&method)
+        self.0.lock().capabilities.refusals.missing_methods.contains(&method)
     }
 
-    /// Forgets what the node has refused, because its program may have been exchanged for another version.
+    /// Forgets what the node has refused, because another program may answer now.
     pub(crate) fn forget_refusals(&self) {
         self.0.lock().capabilities.forget_refusals();
     }
 
-    /// Learns from the refusal of a call that needed the state of `block`.
+    /// Forgets what the node refused some minutes ago, because its settings may have changed.
+    pub(crate) fn forget_old_refusals(&self, now: Instant) {
+        self.0.lock().capabilities.refusals.forget_old(now);
+    }
+
+    /// Whether this refusal was not logged before, which it is from now on.
+    pub(super) fn is_unlogged(&self, refusal: NodeRefusal) -> bool {
+        let logged = &mut self.0.lock().capabilities.logged_refusals;
+        let is_new = !logged.contains(&refusal);
+        if is_new {
+            logged.push(refusal);
+        }
+        is_new
+    }
+
+    /// Learns from the refusal of a call that needed the state of `block`. Returns what was refused, if that says something of the
+    /// node.
     pub(crate) fn record_missing(
         &self,
         missing: MissingCapability,
         method: &'static str,
         block: Option<u64>,
-    ) {
-        self.0.lock().capabilities.record_missing(missing, method, block);
+    ) -> Option<NodeRefusal> {
+        self.0.lock().capabilities.record_missing(missing, method, block)
     }
 }
 
@@ -256,13 +273,9 @@ pub(super) struct CapabilityState {
     /// Whether that was found out by its prober. Until then it may be 0 although the node has dropped old states.
     is_state_shown: bool,
     history: Option<ShownHistory>,
-    /// The lowest block whose state it may be able to prove.
-    lowest_proof: u64,
-    /// The widest range of blocks that it searches for logs; `None` if it has refused none.
-    log_range_max: Option<u64>,
-    missing_methods: Vec<&'static str>,
-    methods_by_number: Vec<&'static str>,
-    gas_cap: Option<u64>,
+    refusals: Refusals,
+    /// There are as many as methods and kinds.
+    logged_refusals: Vec<NodeRefusal>,
     client_version: Option<Arc<str>>,
 }
 
@@ -271,11 +284,11 @@ impl CapabilityState {
     pub(super) fn for_call(&self, method: &str) -> CallCapabilities {
         CallCapabilities {
             is_member: self.membership == Membership::Member,
-            has_method: !self.missing_methods.contains(&method),
+            has_method: !self.refusals.missing_methods.contains(&method),
             head_number: self.head_number(),
             lowest_state: self.lowest_state_for(method),
-            log_range_max: self.log_range_max.unwrap_or(u64::MAX),
-            gas_max: self.gas_cap.unwrap_or(u64::MAX),
+            log_range_max: self.refusals.log_range_max.unwrap_or(u64::MAX),
+            gas_max: self.refusals.gas_cap.unwrap_or(u64::MAX),
         }
     }
 
@@ -285,7 +298,7 @@ impl CapabilityState {
 
     fn lowest_state_for(&self, method: &str) -> u64 {
         match method {
-            STATE_PROOF_METHOD => self.lowest_state.max(self.lowest_proof),
+            STATE_PROOF_METHOD => self.lowest_state.max(self.refusals.lowest_proof),
             _ => self.lowest_state,
         }
     }
@@ -308,39 +321,35 @@ impl CapabilityState {
         matches!(self.history(HistoryKind::Logs), HistoryReach::From(lowest) if lowest > block)
     }
 
-    fn narrow_log_range(&mut self, blocks: u64) {
-        let narrowest = self.log_range_max.map_or(blocks, |known| known.min(blocks));
-        self.log_range_max = Some(narrowest.max(1));
-    }
-
     fn forget_refusals(&mut self) {
-        self.missing_methods.clear();
-        self.methods_by_number.clear();
-        self.gas_cap = None;
-        self.lowest_proof = 0;
-        self.log_range_max = None;
+        self.refusals = Refusals::default();
+        self.logged_refusals.clear();
     }
 
-    fn record_missing(&mut self, missing: MissingCapability, method: &'static str, block: Option<u64>) {
+    fn record_missing(
+        &mut self,
+        missing: MissingCapability,
+        method: &'static str,
+        block: Option<u64>,
+    ) -> Option<NodeRefusal> {
         match (missing, block) {
-            (MissingCapability::Method, _) => self.add_missing_method(method),
+            (MissingCapability::Method, _) => {
+                self.refusals.add_missing_method(method);
+                Some(NodeRefusal::Method(method))
+            }
             // It can prove the state of its newest block, or of none.
             (MissingCapability::State, Some(block)) if method == STATE_PROOF_METHOD => {
                 let lowest = block.saturating_add(1).min(self.head_number().unwrap_or(u64::MAX));
-                self.lowest_proof = self.lowest_proof.max(lowest);
+                self.refusals.add_proof_below(lowest);
+                Some(NodeRefusal::Proof)
             }
-            (MissingCapability::State, Some(block)) if self.is_new(block) => {}
+            (MissingCapability::State, Some(block)) if self.is_new(block) => None,
             (MissingCapability::State, Some(block)) => {
                 self.lowest_state = self.lowest_state.max(block.saturating_add(1));
+                Some(NodeRefusal::State)
             }
             // Its watcher knows which blocks it has: this one may be of a branch that the node has left.
-            (MissingCapability::Block, _) | (MissingCapability::State, None) => {}
-        }
-    }
-
-    fn add_missing_method(&mut self, method: &'static str) {
-        if !self.missing_methods.contains(&method) && self.missing_methods.len() < MISSING_METHODS_MAX {
-            self.missing_methods.push(method);
+            (MissingCapability::Block, _) | (MissingCapability::State, None) => None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use resources::Histogram;
+
 use crate::call::Fault;
 
 /// Names of the kinds of fault in metrics.
@@ -33,9 +35,9 @@ pub struct NodeCounts {
     pub hedges: AtomicU64,
     /// Hedges that brought the answer.
     pub hedges_won: AtomicU64,
+    /// How long the replies to its calls took, results and errors alike.
+    pub latency: Histogram,
     faults: [AtomicU64; KINDS.len()],
-    /// Times that it contradicted what it had said before, or turned out to be of another chain.
-    retractions: AtomicU64,
 }
 
 impl NodeCounts {
@@ -46,15 +48,6 @@ impl NodeCounts {
     /// Answers that were proven wrong, or contradicted by a quorum.
     pub fn wrong_answers(&self) -> u64 {
         self.faults[position(Fault::Wrong)].load(Relaxed)
-    }
-
-    pub(crate) fn count_retraction(&self) {
-        self.retractions.fetch_add(1, Relaxed);
-    }
-
-    /// Each of these makes it necessary to ask again for what the node has said.
-    pub(crate) fn mistakes(&self) -> u64 {
-        self.wrong_answers() + self.retractions.load(Relaxed)
     }
 
     /// Each kind of fault, and how often it was seen.

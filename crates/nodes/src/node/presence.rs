@@ -15,8 +15,10 @@ pub(crate) struct Presence(Mutex<PollState>);
 
 #[derive(Debug, Default)]
 struct PollState {
-    /// The first question since the last reply.
+    /// The first question since the last reply to its watcher.
     asked_at: Option<Instant>,
+    /// The last reply to anyone but callers, however late.
+    heard_at: Option<Instant>,
     is_lost: bool,
 }
 
@@ -32,8 +34,19 @@ impl Presence {
         self.0.lock().asked_at.get_or_insert(now);
     }
 
-    pub(crate) fn record_reply(&self) {
-        *self.0.lock() = PollState::default();
+    /// Records a reply to its watcher.
+    pub(crate) fn record_reply(&self, now: Instant) {
+        *self.0.lock() = PollState { heard_at: Some(now), ..PollState::default() };
+    }
+
+    /// Records a reply to its prober, which may have waited for it for longer than a watcher does.
+    pub(crate) fn record_late_reply(&self, now: Instant) {
+        self.0.lock().heard_at = Some(now);
+    }
+
+    /// The last reply to its watcher or its prober.
+    pub(crate) fn heard_at(&self) -> Option<Instant> {
+        self.0.lock().heard_at
     }
 
     /// Records that several polls in a row have failed.
@@ -64,7 +77,9 @@ mod tests {
         presence.record_question(now + ANSWER_TIME_MAX);
         assert!(presence.is_present(now + ANSWER_TIME_MAX));
         assert!(!presence.is_present(now + ANSWER_TIME_MAX + Duration::from_millis(1)));
-        presence.record_reply();
+        presence.record_late_reply(now + ANSWER_TIME_MAX);
+        assert!(!presence.is_present(now + 2 * ANSWER_TIME_MAX), "a late reply is none to its watcher");
+        presence.record_reply(now);
         assert!(presence.is_present(now + 9 * ANSWER_TIME_MAX));
         presence.record_loss();
         assert!(!presence.is_present(now) && presence.is_lost());

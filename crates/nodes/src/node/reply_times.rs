@@ -68,12 +68,17 @@ impl ReplyTimes {
         self.last_silence = self.last_silence.max(Some(now));
     }
 
+    pub(super) fn last_reply(&self) -> Option<Instant> {
+        self.last_reply
+    }
+
     pub(super) fn in_flight(&self, class: Class) -> u32 {
         self.calls[index(class)].in_flight
     }
 
-    pub(super) fn is_silent_since(&self, then: Instant) -> bool {
-        self.last_reply.is_none_or(|at| at <= then)
+    /// The last reply to a call, if it came after this time, or else this time.
+    pub(super) fn silent_since(&self, then: Instant) -> Instant {
+        self.last_reply.map_or(then, |at| at.max(then))
     }
 
     pub(super) fn has_fallen_silent(&self) -> bool {
@@ -116,10 +121,10 @@ mod tests {
     #[test]
     fn a_node_is_silent_until_it_replies_to_anyone() {
         let (start, mut state) = (Instant::now(), ReplyTimes::default());
-        assert!(state.is_silent_since(start));
+        assert_eq!(state.silent_since(start), start);
         state.last_reply = Some(start + SECOND);
-        assert!(!state.is_silent_since(start));
-        assert!(state.is_silent_since(start + SECOND));
+        assert_eq!(state.silent_since(start), start + SECOND);
+        assert_eq!(state.silent_since(start + 2 * SECOND), start + 2 * SECOND);
     }
 
     #[test]

@@ -2,11 +2,11 @@ use alloy_primitives::B256;
 use tokio::time::advance;
 
 use super::*;
-use crate::attempt::script::{Script, quick};
 use crate::call::BlockId;
+use crate::scheduler::tests::script::{Script, quick};
 
 fn node(script: Script) -> Node<Script> {
-    Node::new("node-a:8545", script)
+    Node::new(NodeId::new(0), "node-a:8545", script)
 }
 
 async fn asked(node: &Node<Script>, call: &RpcCall, patience: Duration) -> Result<RpcReply, Fault> {
@@ -146,4 +146,87 @@ async fn what_a_lost_node_was_shown_to_have_is_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn the_debug_output_is_only_the_name() {
     assert_eq!(format!("{:?}", node(Script::hangs())), r#"Node { name: "node-a:8545", .. }"#);
+}
+
+/// A node that lies in every poll would have let everything be asked again all the time.
+#[tokio::test(start_paused = true)]
+async fn a_liar_ends_the_trust_epoch_once_for_each_exclusion() {
+    let trust = TrustEpoch::default();
+    let node = node(Script::hangs()).with_role(NodeRole::Own, &trust);
+    let lie = || node.record_poll(Err(Fault::Wrong.into()), Instant::now());
+    (0..5).for_each(|_| lie());
+    assert!(!node.record_wrong_answer(&quick(), "it is excluded already"));
+    assert_eq!(trust.now(), 1);
+    advance(Duration::from_secs(3_600)).await;
+    assert!(node.record_wrong_answer(&quick(), "again"));
+    assert_eq!(trust.now(), 2);
+    node.record_poll(Err(Fault::Timeout.into()), Instant::now());
+    assert_eq!(trust.now(), 2);
+}
+
+/// What a node refused was forgotten every minute, so that the log repeated it and `/status` lost it.
+#[tokio::test(start_paused = true)]
+async fn refusals_are_kept_for_minutes_and_logged_once() {
+    let node = node(Script::hangs());
+    let capabilities = node.capabilities();
+    node.record_missing(&quick(), MissingCapability::Method);
+    node.record_log_range(&quick(), 1_000);
+    assert!(!capabilities.is_unlogged(NodeRefusal::Method("eth_getBalance")));
+    assert!(capabilities.is_unlogged(NodeRefusal::Method("eth_call")), "another method is another refusal");
+    advance(9 * 60 * SECOND).await;
+    capabilities.forget_old_refusals(Instant::now());
+    assert_eq!(
+        (capabilities.missing_methods(), capabilities.log_blocks_max()),
+        (vec!["eth_getBalance"], Some(1_000))
+    );
+    advance(60 * SECOND).await;
+    capabilities.forget_old_refusals(Instant::now());
+    assert_eq!((capabilities.missing_methods(), capabilities.log_blocks_max()), (vec![], None));
+    assert!(!capabilities.is_unlogged(NodeRefusal::LogRange), "it is the same node as before");
+    node.record_missing(&quick(), MissingCapability::Method);
+    capabilities.set_client_version("Geth/v2");
+    assert_eq!(capabilities.missing_methods(), Vec::<&str>::new());
+    assert!(
+        capabilities.is_unlogged(NodeRefusal::Method("eth_getBalance")),
+        "another program is another node"
+    );
+}
+
+/// Takes no block hash, and answers by number about the block of its own chain.
+struct TakesNumbersOnly {
+    block_hash: B256,
+}
+
+impl Ask for TakesNumbersOnly {
+    async fn ask(&self, call: &RpcCall, _deadline: Instant) -> Result<RpcReply, Fault> {
+        let result = match call.method {
+            "eth_getBlockByNumber" => format!(r#"{{"hash":"{}"}}"#, self.block_hash),
+            _ if call.block_by_hash.is_some() => {
+                let message = "the method eth_getBalance does not exist/is not available".to_owned();
+                return Ok(RpcReply::Error(RpcError { code: -32601, message, data: None }));
+            }
+            _ => r#""0x7""#.to_owned(),
+        };
+        Ok(RpcReply::Result(result.into()))
+    }
+}
+
+/// The block of this number may have been reorganised away between the question and the answer. The node seemed to lack the method.
+#[tokio::test(start_paused = true)]
+async fn an_answer_by_number_counts_only_for_the_block_that_was_meant() {
+    let block = BlockId { number: 90, hash: B256::repeat_byte(9) };
+    let call = RpcCall {
+        params: format!(r#"["0x1","{}"]"#, block.hash).into(),
+        block_by_hash: Some(block),
+        ..quick()
+    };
+    for (block_hash, is_same) in [(block.hash, true), (B256::repeat_byte(8), false)] {
+        let node = Node::new(NodeId::new(0), "node", TakesNumbersOnly { block_hash });
+        for _ in 0..2 {
+            let reply = node.ask(&call, Instant::now() + SECOND).await;
+            let expected = if is_same { RpcReply::Result(r#""0x7""#.into()) } else { other_block() };
+            assert_eq!(reply, Ok(expected));
+        }
+        assert!(node.capabilities().needs_number("eth_getBalance"));
+    }
 }

@@ -10,10 +10,11 @@ use tokio::time::Instant;
 
 use super::{Absence, AbsenceReplies, Pool};
 use crate::ChainFamily;
-use crate::attempt::CallFailure;
-use crate::call::{BlockId, Class, Needs, RpcCall, RpcReply};
-use crate::given_by::Standing;
+use crate::call::{BlockId, Class, Needs, RpcCall};
 use crate::node::HistoryKind;
+use crate::node_id::NodeId;
+use crate::scheduler::{AnswersEvent, CallFailure, NodeReply};
+use crate::trust::{Standing, TrustMark};
 use crate::view::CanonicalChain;
 use crate::watch::read_block;
 
@@ -22,7 +23,7 @@ const NULL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Pool {
     /// Asks which block has a number below the window, for the first time or again. It is added to the chain only if a quorum of
-    /// the nodes reports it. Who reports another one than before has said something wrong then or now.
+    /// the nodes reports it. One that was reported before is forgotten if a node contradicts it and no quorum reports it again.
     pub async fn learn_number(
         &self,
         account: AccountId,
@@ -32,28 +33,27 @@ impl Pool {
     ) -> Result<(), CallFailure> {
         let params = Bytes::from(format!("[\"{number:#x}\",false]"));
         let call = lookup(account, "eth_getBlockByNumber", params);
-        let known = canonical.by_number(number).zip(canonical.given_by(number));
-        let mut asked = self.before_asking();
+        let known = canonical.by_number(number).filter(|_| canonical.trust(number).is_some());
+        let mut asked = self.trust_mark();
         let mut tally = Tally::new(self.view.quorum());
         let agreed = self.agree(call, None, Some(number), deadline, &mut tally).await;
-        if let Some((known, given_by)) = known {
-            self.record_retractions(&mut asked, given_by, tally.dissenters(Some(known)).copied());
+        if agreed.is_err() && known.is_some() && tally.dissenters(known).next().is_some() {
+            canonical.forget_reported_block(number);
         }
         if let BlockSearch::Found(block) = agreed? {
-            if known.is_some_and(|(known, _)| known != block) {
+            if known.is_some_and(|known| known != block) {
                 self.record_correction(&mut asked);
             }
-            let supporters = tally.supporters(Some(block)).iter().copied();
-            canonical.add_reported_block(block, asked.given_by(supporters));
+            canonical.add_reported_block(block, asked);
         }
         Ok(())
     }
 
-    /// Whether a node names another block of a number than it has reported before. Then it is asked again which one it is.
-    pub fn note_claim(&self, canonical: &CanonicalChain, node: usize, claimed: BlockId) {
+    /// Lets a number be asked again if a node names another block of it than nodes have reported.
+    pub fn note_claim(&self, canonical: &CanonicalChain, claimed: BlockId) {
         let known = canonical.by_number(claimed.number).filter(|known| *known != claimed);
-        if let Some(given_by) = known.and_then(|_| canonical.given_by(claimed.number)) {
-            self.record_retractions(&mut self.before_asking(), given_by, [node]);
+        if let Some((known, trust)) = known.zip(canonical.trust(claimed.number)) {
+            canonical.add_reported_block(known, TrustMark { until: Instant::now(), ..trust });
         }
     }
 
@@ -74,24 +74,11 @@ impl Pool {
             BlockSearch::Found(block) => block.number,
             BlockSearch::Absent(absence) => return Ok(Some(absence)),
         };
-        let stands = |given_by| self.standing(given_by) == Standing::Good;
-        if !canonical.knows_number(number) || !canonical.given_by(number).is_none_or(stands) {
+        let stands = |trust| self.standing(trust) == Standing::Good;
+        if !canonical.knows_number(number) || !canonical.trust(number).is_none_or(stands) {
             self.learn_number(account, canonical, number, deadline).await?;
         }
         Ok(None)
-    }
-
-    /// How sure it is that no node has the block of a hash, canonical or not. `None` if a node has it.
-    pub async fn absence_of_block(
-        &self,
-        account: AccountId,
-        hash: B256,
-        deadline: Instant,
-    ) -> Result<Option<Absence>, CallFailure> {
-        Ok(match self.with_hash(account, hash, deadline).await? {
-            BlockSearch::Found(_) => None,
-            BlockSearch::Absent(absence) => Some(absence),
-        })
     }
 
     async fn with_hash(
@@ -120,22 +107,23 @@ impl Pool {
             hash.is_none_or(|hash| hash == block.hash) && number.is_none_or(|number| number == block.number)
         };
         let mut absence = AbsenceReplies::default();
-        let mut unproven = Vec::new();
+        let (mut unproven, quorum) = (Vec::new(), self.view.quorum());
         let mut replies = self.ask_everyone(&call, &HashSet::new(), deadline);
         loop {
             // However many nodes do not have it, one may.
             if self.absence(HistoryKind::Blocks, call.method, &absence) != Absence::Open {
                 replies.wait_at_most(NULL_WAIT_MAX);
             }
-            let Some((node, reply)) = replies.next().await else { break };
-            let result = match reply {
-                Ok(RpcReply::Result(result)) => result,
-                Ok(RpcReply::Error(_)) => continue,
-                Err(fault) => {
+            let (node, reply) = match replies.next(quorum).await {
+                AnswersEvent::Answer(answer) => (answer.node, answer.reply),
+                AnswersEvent::Failed { node, fault } => {
                     self.record_unreachable(HistoryKind::Blocks, node, fault, &mut absence);
                     continue;
                 }
+                AnswersEvent::Stalled => continue,
+                AnswersEvent::Over => break,
             };
+            let NodeReply::Result(result) = reply else { continue };
             let read = read_block(&result, self.family == ChainFamily::Ethereum);
             let block = match read.map(|block| block.map(|block| block.id)) {
                 // The hash proves the block, so one node that has it is enough.
@@ -168,10 +156,10 @@ impl Pool {
     }
 
     /// Logs nodes that report another block than a quorum does. Nothing proves which one is canonical, so nobody is blamed.
-    fn log_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a usize>) {
-        for &node in nodes {
+    fn log_other_blocks<'a>(&self, nodes: impl Iterator<Item = &'a NodeId>) {
+        for node in nodes.filter_map(|node| self.node(*node)) {
             tracing::info!(
-                node = self.nodes[node].name(),
+                node = node.name(),
                 "node reports another old block than a quorum; ignoring its report"
             );
         }
@@ -179,10 +167,9 @@ impl Pool {
 
     /// Blames nodes whose block failed its proof, because a quorum has delivered it with its proof. Without such a quorum, the chain
     /// may have blocks that cannot be proven, and nobody is blamed.
-    fn blame_unproven(&self, nodes: &[usize], call: &RpcCall) {
-        for &node in nodes {
-            self.nodes[node]
-                .record_wrong_answer(call, "its header is not that of the block that was asked for");
+    fn blame_unproven(&self, nodes: &[NodeId], call: &RpcCall) {
+        for node in nodes.iter().filter_map(|node| self.node(*node)) {
+            node.record_wrong_answer(call, "its header is not that of the block that was asked for");
         }
     }
 }
@@ -213,7 +200,7 @@ enum BlockSearch {
 struct Tally {
     quorum: usize,
     /// Each reported block, and the nodes that reported it.
-    reports: Vec<(Option<BlockId>, Vec<usize>)>,
+    reports: Vec<(Option<BlockId>, Vec<NodeId>)>,
 }
 
 impl Tally {
@@ -222,7 +209,7 @@ impl Tally {
     }
 
     /// Adds a report. Returns whether that makes a quorum.
-    fn add(&mut self, node: usize, block: Option<BlockId>) -> bool {
+    fn add(&mut self, node: NodeId, block: Option<BlockId>) -> bool {
         let position =
             self.reports.iter().position(|(reported, _)| *reported == block).unwrap_or_else(|| {
                 self.reports.push((block, Vec::new()));
@@ -232,13 +219,8 @@ impl Tally {
         self.reports[position].1.len() >= self.quorum
     }
 
-    /// Nodes that reported this.
-    fn supporters(&self, block: Option<BlockId>) -> &[usize] {
-        self.reports.iter().find(|(reported, _)| *reported == block).map_or(&[], |(_, nodes)| nodes)
-    }
-
     /// Nodes that reported another block than this.
-    fn dissenters(&self, agreed: Option<BlockId>) -> impl Iterator<Item = &usize> {
+    fn dissenters(&self, agreed: Option<BlockId>) -> impl Iterator<Item = &NodeId> {
         let others =
             self.reports.iter().filter(move |(reported, _)| reported.is_some() && *reported != agreed);
         others.flat_map(|(_, nodes)| nodes)
@@ -257,11 +239,12 @@ mod tests {
     fn a_quorum_settles_it_whatever_others_say() {
         let mut tally = Tally::new(2);
         let words = [block(1), block(2), None, block(1)];
-        let made = words.into_iter().enumerate().map(|(node, word)| tally.add(node, word));
+        let nodes = NodeId::first(4);
+        let made = nodes.iter().zip(words).map(|(node, word)| tally.add(*node, word));
         assert_eq!(made.collect::<Vec<_>>(), [false, false, false, true]);
         assert_eq!(
             tally.dissenters(block(1)).collect::<Vec<_>>(),
-            [&1],
+            [&nodes[1]],
             "who has dropped it contradicts nobody"
         );
     }

@@ -2,18 +2,20 @@
 
 use std::collections::HashSet;
 
+use tokio::time::Instant;
+
 use super::Pool;
 use crate::call::Fault;
-use crate::health::Availability;
 use crate::node::{HistoryKind, HistoryReach};
+use crate::node_id::NodeId;
 
 /// The replies of nodes about something that may not exist.
 #[derive(Debug, Default)]
 pub struct AbsenceReplies {
     /// Nodes that do not find it.
-    pub without: HashSet<usize>,
+    pub without: HashSet<NodeId>,
     /// Nodes that have replied anything else that can be read, or that cannot be reached.
-    settled: HashSet<usize>,
+    settled: HashSet<NodeId>,
 }
 
 /// How sure it is that something does not exist.
@@ -29,7 +31,7 @@ pub enum Absence {
 
 impl AbsenceReplies {
     /// Records that a node has replied something else, so that it is not waited for.
-    pub fn record_other(&mut self, node: usize) {
+    pub fn record_other(&mut self, node: NodeId) {
         self.settled.insert(node);
     }
 }
@@ -41,25 +43,21 @@ impl Pool {
         let quorum = self.view.quorum();
         if knowing >= quorum {
             Absence::Confirmed
-        } else if replies.without.len() >= quorum && !self.is_some_awaited(kind, method, replies) {
+        } else if replies.without.len() >= quorum && !self.is_some_awaited(method, replies) {
             Absence::Unconfirmed
         } else {
             Absence::Open
         }
     }
 
-    /// Whether a node is live that has not replied and may know more. One whose calls fail is waited for only if it was shown to
-    /// have everything. That calls to it were given up shows nothing: it may only be slow.
-    pub fn is_some_awaited(&self, kind: HistoryKind, method: &str, replies: &AbsenceReplies) -> bool {
-        let mut awaited = self.counted().filter(|node| {
-            let number = self.number_of(node);
-            !replies.without.contains(&number) && !replies.settled.contains(&number)
-        });
-        awaited.any(|node| {
-            let is_up = node.availability(tokio::time::Instant::now()) != Availability::Down
-                || node.has_only_been_given_up();
-            let has_whole = node.capabilities().history(kind) == HistoryReach::Whole;
-            !node.capabilities().lacks(method) && (is_up || has_whole)
+    /// Whether a node has not replied and may know more: one that is alive, however slow it is, and was not proven wrong. That calls
+    /// to it were given up, or that it is down, shows nothing of what it knows.
+    pub fn is_some_awaited(&self, method: &str, replies: &AbsenceReplies) -> bool {
+        let now = Instant::now();
+        self.same_chain().into_iter().any(|node| {
+            let has_replied = replies.without.contains(&node.id()) || replies.settled.contains(&node.id());
+            let may_reply = node.is_alive(now) && node.excluded_for(now).is_none();
+            !has_replied && may_reply && !node.capabilities().lacks(method)
         })
     }
 
@@ -68,7 +66,7 @@ impl Pool {
     pub fn record_unreachable(
         &self,
         kind: HistoryKind,
-        node: usize,
+        node: NodeId,
         fault: Fault,
         replies: &mut AbsenceReplies,
     ) {
@@ -82,8 +80,8 @@ impl Pool {
     }
 
     /// Records that a node did not find what is in this block.
-    pub fn record_lacking_history(&self, node: usize, kind: HistoryKind, block: u64) {
-        if let Some(node) = self.nodes.get(node) {
+    pub fn record_lacking_history(&self, node: NodeId, kind: HistoryKind, block: u64) {
+        if let Some(node) = self.node(node) {
             tracing::debug!(
                 node = node.name(),
                 kind = kind.name(),
@@ -95,17 +93,25 @@ impl Pool {
     }
 
     /// Down to which block a node was shown to have this.
-    pub fn history(&self, node: usize, kind: HistoryKind) -> HistoryReach {
-        self.nodes.get(node).map_or(HistoryReach::Unknown, |node| node.capabilities().history(kind))
+    pub fn history(&self, node: NodeId, kind: HistoryKind) -> HistoryReach {
+        self.node(node).map_or(HistoryReach::Unknown, |node| node.capabilities().history(kind))
     }
 
     /// Whether a node can know what is in a block, so that what it does not find counts. `None` before that was found out.
-    pub fn can_know(&self, node: usize, kind: HistoryKind, block: u64) -> Option<bool> {
-        self.nodes.get(node)?.capabilities().can_know(kind, block)
+    pub fn can_know(&self, node: NodeId, kind: HistoryKind, block: u64) -> Option<bool> {
+        self.node(node)?.capabilities().can_know(kind, block)
+    }
+
+    /// Whether a node was shown to have the state of a block, or the block is so new that all nodes have it. Nobody looks at what
+    /// partners have.
+    pub fn shows_state(&self, node: NodeId, block: u64) -> bool {
+        let Some(node) = self.node(node).filter(|node| !node.is_partner()) else { return true };
+        let capabilities = node.capabilities();
+        capabilities.can_know_state(block) && capabilities.lowest_state().is_none_or(|lowest| lowest <= block)
     }
 
     /// Whether a node was shown to have everything of this kind.
-    pub fn has_whole_history(&self, node: usize, kind: HistoryKind) -> bool {
+    pub fn has_whole_history(&self, node: NodeId, kind: HistoryKind) -> bool {
         self.history(node, kind) == HistoryReach::Whole
     }
 }

@@ -11,6 +11,8 @@ use crate::call::BlockId;
 use crate::exclusion::ExclusionReason;
 use crate::node::{HistoryReaches, Membership};
 use crate::node_fault::NodeFault;
+use crate::node_id::NodeId;
+use crate::partner::PartnerTerms;
 use crate::transport::{Client, Endpoint, pushed_heads};
 use crate::watch::{HeadHint, Watched};
 
@@ -25,6 +27,10 @@ pub(super) struct WatchedNode {
 impl Watched for WatchedNode {
     type Client = Client;
 
+    fn id(&self) -> NodeId {
+        self.node.id()
+    }
+
     fn client(&self) -> &Client {
         self.node.client()
     }
@@ -33,17 +39,26 @@ impl Watched for WatchedNode {
         self.node.name()
     }
 
+    fn partner_terms(&self) -> Option<&PartnerTerms> {
+        self.node.partner_terms()
+    }
+
     fn record_question(&self) {
         self.node.presence().record_question(Instant::now());
     }
 
     fn record_reply(&self) {
-        self.node.presence().record_reply();
+        self.node.presence().record_reply(Instant::now());
+    }
+
+    fn record_late_reply(&self) {
+        self.node.presence().record_late_reply(Instant::now());
     }
 
     fn record_loss(&self) {
         self.node.presence().record_loss();
         self.node.capabilities().forget_history();
+        self.node.capabilities().forget_refusals();
     }
 
     fn is_lost(&self) -> bool {
@@ -51,7 +66,7 @@ impl Watched for WatchedNode {
     }
 
     fn has_replied_since(&self, then: Instant) -> bool {
-        !self.node.is_silent_since(then)
+        self.node.silent_since(then) > then
     }
 
     fn record_poll(&self, outcome: Result<(), NodeFault>) {
@@ -91,15 +106,14 @@ impl Watched for WatchedNode {
         let was_member = capabilities.membership() == Membership::Member;
         capabilities.exclude(reason.clone());
         if was_member && is_of_another_chain {
-            self.node.counts().count_retraction();
+            self.node.end_trust_epoch();
         }
     }
 
     fn admit(&self) {
         let capabilities = self.node.capabilities();
         capabilities.admit();
-        // Its program may have been exchanged for another version. What it refuses now is learned again.
-        capabilities.forget_refusals();
+        capabilities.forget_old_refusals(Instant::now());
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {

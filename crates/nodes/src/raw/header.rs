@@ -72,29 +72,35 @@ impl RawBlock<'_> {
 
     /// The same, with the names as the node says them. They are certain up to the nonce, and only without a gap for the rest.
     pub(crate) fn header_as_named(&self) -> Result<Header, ProofFailure> {
-        let header = self.members().ok_or(ProofFailure::Malformed)?;
+        let header = self.members().map_err(|_| ProofFailure::Malformed)?;
         // The values are those of a usual header, so the node has written them under other names.
         let is_renamed = || Header::decode(&mut &alloy_rlp::encode(&header)[..]).is_ok();
         if has_gap(&header) && is_renamed() { Err(ProofFailure::Malformed) } else { Ok(header) }
     }
 
-    fn members(&self) -> Option<Header> {
-        Some(Header {
+    /// The first member of every header that is missing.
+    pub(crate) fn missing_member(&self) -> Option<&'static str> {
+        self.members().err()
+    }
+
+    /// The header of the members as they are named, or the name of one that is missing.
+    fn members(&self) -> Result<Header, &'static str> {
+        Ok(Header {
             parent_hash: self.parent_hash.0,
-            ommers_hash: value(&self.sha3_uncles)?,
-            beneficiary: value(&self.miner)?,
-            state_root: value(&self.state_root)?,
-            transactions_root: value(&self.transactions_root)?,
-            receipts_root: value(&self.receipts_root)?,
-            logs_bloom: value(&self.logs_bloom)?,
-            difficulty: value(&self.difficulty)?,
+            ommers_hash: value(&self.sha3_uncles).ok_or("sha3Uncles")?,
+            beneficiary: value(&self.miner).ok_or("miner")?,
+            state_root: value(&self.state_root).ok_or("stateRoot")?,
+            transactions_root: value(&self.transactions_root).ok_or("transactionsRoot")?,
+            receipts_root: value(&self.receipts_root).ok_or("receiptsRoot")?,
+            logs_bloom: value(&self.logs_bloom).ok_or("logsBloom")?,
+            difficulty: value(&self.difficulty).ok_or("difficulty")?,
             number: self.number.0,
-            gas_limit: value(&self.gas_limit)?.to(),
-            gas_used: value(&self.gas_used)?,
+            gas_limit: value(&self.gas_limit).ok_or("gasLimit")?.to(),
+            gas_used: value(&self.gas_used).ok_or("gasUsed")?,
             timestamp: self.timestamp.0,
-            extra_data: value(&self.extra_data)?,
-            mix_hash: value(&self.mix_hash)?,
-            nonce: value(&self.nonce)?,
+            extra_data: value(&self.extra_data).ok_or("extraData")?,
+            mix_hash: value(&self.mix_hash).ok_or("mixHash")?,
+            nonce: value(&self.nonce).ok_or("nonce")?,
             base_fee_per_gas: value(&self.base_fee_per_gas).map(|fee| fee.to()),
             withdrawals_root: value(&self.withdrawals_root),
             blob_gas_used: value(&self.blob_gas_used),

@@ -42,7 +42,7 @@ const STEP_BYTES: usize = 64 << 10;
 /// How long a reply that holds memory waits for more. Replies of unknown length, and compressed ones, may all wait for each
 /// other, and the first that gives up frees memory for the others. A reply over HTTP/2 waits no longer, either, because it uses
 /// up the window of its connection.
-pub(super) const GROWTH_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const GROWTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The part of a large reply that is read before the reply gets memory for the rest. It is not counted, so that replies of
 /// known length hold nothing while they wait, and do not wait for each other.
@@ -213,7 +213,7 @@ impl EndpointMemory {
         let held_steps = self.shared.steps_of(held);
         let free = self.share_steps.saturating_sub(held_steps);
         // Replies that each hold memory and wait for more of it must not wait for each other.
-        let until = if held_steps > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
+        let until = if held_steps > 0 { until.min(Instant::now() + GROWTH_TIMEOUT) } else { until };
         let needed = length.div_ceil(STEP_BYTES);
         let mut buffer = if length < STEP_BYTES {
             Buffer::uncounted(length, self)
@@ -337,7 +337,7 @@ impl Buffer {
             return Err(Fault::LargerThanMemory);
         }
         let steps = doubled.div_ceil(STEP_BYTES).min(free);
-        let until = if own > 0 { until.min(Instant::now() + GROWTH_PATIENCE) } else { until };
+        let until = if own > 0 { until.min(Instant::now() + GROWTH_TIMEOUT) } else { until };
         self.memory.allocate(steps, steps, own, until).await
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::call::Fault;
 
-use super::buffer::GROWTH_PATIENCE;
+use super::buffer::GROWTH_TIMEOUT;
 use super::dial::NodeStream;
 use super::gzip;
 use super::http_reply::NodeHttpReply;
@@ -148,7 +148,7 @@ async fn collect(mut body: Incoming, context: &ReceiveContext<'_>) -> Result<Byt
             return Err(Fault::TooLarge);
         }
         // A reply that is not read uses up the window of the connection, which others on it need.
-        whole.reserve(data.len(), context.until.min(Instant::now() + GROWTH_PATIENCE)).await?;
+        whole.reserve(data.len(), context.until.min(Instant::now() + GROWTH_TIMEOUT)).await?;
         whole.bytes().extend_from_slice(&data);
     }
     Ok(whole.freeze())

@@ -1,6 +1,6 @@
 //! The transport against real sockets: nodes that follow a script, and what is made of them.
 
-mod node; // a node that follows a script
+pub(crate) mod node; // a node that follows a script
 
 mod alone; // one call at a time
 mod together; // batches

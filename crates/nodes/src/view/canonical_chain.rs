@@ -8,7 +8,7 @@ use alloy_primitives::map::B256Map;
 
 use super::block::SeenBlock;
 use super::deep_blocks::{DeepBlocks, DeepReader};
-use crate::{BlockId, GivenBy};
+use crate::{BlockId, TrustMark};
 
 /// The newest blocks, the head included, whose hashes are always known. They cover every reorganisation that a live network has
 /// had, and the 128 states that a pruning node keeps.
@@ -168,27 +168,27 @@ impl CanonicalChain {
         let mut reader = None;
         blocks.iter().any(|block| {
             self.numbered(block.number, &mut reader)
-                .is_some_and(|(ours, given_by)| ours != *block && !given_by.is_some_and(GivenBy::is_over))
+                .is_some_and(|(ours, trust)| ours != *block && !trust.is_some_and(TrustMark::is_over))
         })
     }
 
-    /// Who said which block has this number; `None` if no node was asked for it, because the head commits to the block.
-    pub fn given_by(&self, number: u64) -> Option<GivenBy> {
+    /// How far to trust that nodes reported the right block of this number; `None` if the head commits to the block.
+    pub fn trust(&self, number: u64) -> Option<TrustMark> {
         self.numbered(number, &mut None)?.1
     }
 
     /// Whether the head commits to the block of this number: it is an ancestor of the head, by the hashes of parents.
     pub fn is_linked(&self, number: u64) -> bool {
         let is_genesis = number == 0 && self.genesis.is_some() && self.lowest() > 0;
-        !is_genesis && self.numbered(number, &mut None).is_some_and(|(_, given_by)| given_by.is_none())
+        !is_genesis && self.numbered(number, &mut None).is_some_and(|(_, trust)| trust.is_none())
     }
 
-    /// A block, and who said that it has this number. `reader` locks the deep blocks when they are first needed.
+    /// A block, and how far nodes are trusted that it has this number. `reader` locks the deep blocks when they are first needed.
     fn numbered<'a>(
         &'a self,
         number: u64,
         reader: &mut Option<DeepReader<'a>>,
-    ) -> Option<(BlockId, Option<GivenBy>)> {
+    ) -> Option<(BlockId, Option<TrustMark>)> {
         if let Some(block) = self.block(number) {
             return Some((block.id, None));
         }
@@ -241,9 +241,9 @@ impl CanonicalChain {
     }
 
     /// Adds a block below the window that nodes have reported, in place of another one that nodes have reported before.
-    pub fn add_reported_block(&self, block: BlockId, given_by: GivenBy) {
+    pub fn add_reported_block(&self, block: BlockId, trust: TrustMark) {
         if block.number < self.lowest() {
-            self.deep.add_reported(block, given_by);
+            self.deep.add_reported(block, trust);
         }
     }
 

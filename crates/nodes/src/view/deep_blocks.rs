@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use alloy_primitives::map::{B256Map, HashMap};
 use parking_lot::{RwLock, RwLockReadGuard};
 
-use crate::{BlockId, GivenBy};
+use crate::{BlockId, TrustMark};
 
 /// The most deep blocks that are remembered: about 10 MB, and nine days of blocks that come every twelve seconds.
 const DEEP_BLOCKS_MAX: usize = 65_536;
@@ -31,8 +31,8 @@ struct BlockMaps {
 #[derive(Clone, Copy, Debug)]
 struct DeepBlock {
     hash: B256,
-    /// Who said that it has this number; `None` if it is an ancestor of the head.
-    given_by: Option<GivenBy>,
+    /// How far nodes are trusted that it has this number; `None` if it is an ancestor of the head.
+    trust: Option<TrustMark>,
 }
 
 impl DeepBlocks {
@@ -51,18 +51,18 @@ impl DeepBlocks {
     }
 
     /// Remembers a block that nodes have reported, unless an ancestor of the head has its number.
-    pub(super) fn add_reported(&self, block: BlockId, given_by: GivenBy) {
+    pub(super) fn add_reported(&self, block: BlockId, trust: TrustMark) {
         let mut maps = self.0.write();
-        let is_linked = maps.blocks.get(&block.number).is_some_and(|known| known.given_by.is_none());
+        let is_linked = maps.blocks.get(&block.number).is_some_and(|known| known.trust.is_none());
         if !is_linked {
-            maps.put(block, Some(given_by));
+            maps.put(block, Some(trust));
         }
     }
 
     /// Forgets the block of a number, unless it is an ancestor of the head.
     pub(super) fn forget_reported(&self, number: u64) {
         let mut maps = self.0.write();
-        if maps.blocks.get(&number).is_some_and(|known| known.given_by.is_some()) {
+        if maps.blocks.get(&number).is_some_and(|known| known.trust.is_some()) {
             maps.order.retain(|other| *other != number);
             maps.remove(number);
         }
@@ -94,17 +94,17 @@ impl DeepBlocks {
 pub(super) struct DeepReader<'a>(RwLockReadGuard<'a, BlockMaps>);
 
 impl DeepReader<'_> {
-    /// A block, and who said that it has this number.
-    pub(super) fn by_number(&self, number: u64) -> Option<(BlockId, Option<GivenBy>)> {
-        let DeepBlock { hash, given_by } = *self.0.blocks.get(&number)?;
-        Some((BlockId { number, hash }, given_by))
+    /// A block, and how far nodes are trusted that it has this number.
+    pub(super) fn by_number(&self, number: u64) -> Option<(BlockId, Option<TrustMark>)> {
+        let DeepBlock { hash, trust } = *self.0.blocks.get(&number)?;
+        Some((BlockId { number, hash }, trust))
     }
 }
 
 impl BlockMaps {
-    fn put(&mut self, block: BlockId, given_by: Option<GivenBy>) {
+    fn put(&mut self, block: BlockId, trust: Option<TrustMark>) {
         let BlockId { number, hash } = block;
-        match self.blocks.insert(number, DeepBlock { hash, given_by }) {
+        match self.blocks.insert(number, DeepBlock { hash, trust }) {
             Some(before) => _ = self.numbers.remove(&before.hash),
             None => {
                 self.order.push_back(number);
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn what_nodes_report_is_replaced_by_what_they_report_later() {
         let (blocks, other) = (DeepBlocks::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
-        blocks.add_reported(other, GivenBy::expired());
-        blocks.add_reported(block(7), GivenBy::expired());
+        blocks.add_reported(other, TrustMark::expired(0));
+        blocks.add_reported(block(7), TrustMark::expired(0));
         assert_eq!(hash_of(&blocks, 7), Some(block(7).hash));
         assert_eq!((blocks.by_hash(&other.hash), blocks.by_hash(&block(7).hash)), (None, Some(7)));
         blocks.forget_reported(7);
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn an_ancestor_of_the_head_is_not_reported_away() {
         let (blocks, other) = (DeepBlocks::default(), BlockId { number: 7, hash: B256::repeat_byte(9) });
-        blocks.add_reported(other, GivenBy::expired());
+        blocks.add_reported(other, TrustMark::expired(0));
         blocks.add_linked(block(7));
-        blocks.add_reported(other, GivenBy::expired());
+        blocks.add_reported(other, TrustMark::expired(0));
         blocks.forget_reported(7);
         assert_eq!(hash_of(&blocks, 7), Some(block(7).hash));
         assert_eq!(blocks.by_hash(&B256::repeat_byte(9)), None);

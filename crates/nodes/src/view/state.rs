@@ -1,5 +1,6 @@
 //! The reports of all nodes, and which chain follows from them. Pure: the time is passed in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +12,15 @@ use super::canonical_chain::{CanonicalChain, WINDOW_BLOCKS};
 use super::marks::{self, BlockMark, MarkChange};
 use super::tree::Tree;
 use super::votes::{Electorate, NodeVote};
-use crate::{BlockId, GivenBy};
+use crate::trust::{TrustEpoch, TrustMark};
+use crate::{BlockId, NodeId};
 
 #[derive(Debug)]
 pub(super) struct ViewState {
     /// The configured quorum.
     quorum: Option<usize>,
     pub(super) tree: Tree,
-    votes: Vec<NodeVote>,
+    votes: BTreeMap<NodeId, NodeVote>,
     chain: Option<Arc<CanonicalChain>>,
     pub(super) chain_id: Option<u64>,
     pub(super) genesis: Option<BlockId>,
@@ -36,14 +38,15 @@ pub(super) struct ViewState {
     pub(super) reorganisations: (u64, Option<Instant>),
     /// The block below the head to which a quorum has gone back, and since when it is there.
     gone_back: Option<(BlockId, Instant)>,
+    trust: TrustEpoch,
 }
 
 impl ViewState {
-    pub(super) fn new(quorum: Option<usize>, checkpoint: Option<BlockId>) -> Self {
+    pub(super) fn new(quorum: Option<usize>, checkpoint: Option<BlockId>, trust: TrustEpoch) -> Self {
         Self {
             quorum,
             tree: Tree::default(),
-            votes: Vec::new(),
+            votes: BTreeMap::new(),
             chain: None,
             chain_id: None,
             genesis: None,
@@ -55,14 +58,15 @@ impl ViewState {
             first_epoch: 0,
             reorganisations: (0, None),
             gone_back: None,
+            trust,
         }
     }
 
     /// Forgets the chain. What is cached or remembered of it is not found in the new epoch.
     pub(super) fn start_over(&mut self) {
         let first_epoch = self.chain.as_ref().map_or(self.first_epoch, |chain| chain.epoch() + 1);
-        let votes = vec![NodeVote::default(); self.votes.len()];
-        *self = Self { votes, first_epoch, ..Self::new(self.quorum, self.checkpoint) };
+        let votes = self.votes.keys().map(|node| (*node, NodeVote::default())).collect();
+        *self = Self { votes, first_epoch, ..Self::new(self.quorum, self.checkpoint, self.trust.clone()) };
     }
 
     /// The first chain, from blocks that were known before a restart. `None` if there is a chain already.
@@ -84,8 +88,16 @@ impl ViewState {
         Some(chain)
     }
 
-    pub(super) fn set_nodes(&mut self, nodes: usize) {
-        self.votes = vec![NodeVote::default(); nodes];
+    /// Nodes that stay keep their votes. Returns whether that is a change.
+    pub(super) fn set_nodes(&mut self, nodes: &[NodeId]) -> bool {
+        let gone: Vec<_> = self.votes.keys().filter(|node| !nodes.contains(node)).copied().collect();
+        for node in &gone {
+            self.votes.remove(node);
+            self.tree.forget_reports(*node);
+        }
+        let before = self.votes.len();
+        nodes.iter().for_each(|node| _ = self.votes.entry(*node).or_default());
+        !gone.is_empty() || self.votes.len() != before
     }
 
     /// How many nodes must agree: the configured number, or a majority of all nodes, whether they are up or not.
@@ -95,20 +107,20 @@ impl ViewState {
     }
 
     /// Returns whether that is a change.
-    pub(super) fn set_counted(&mut self, node: usize, is_counted: bool) -> bool {
-        let Some(vote) = self.votes.get_mut(node) else { return false };
+    pub(super) fn set_counted(&mut self, node: NodeId, is_counted: bool) -> bool {
+        let Some(vote) = self.votes.get_mut(&node) else { return false };
         std::mem::replace(&mut vote.is_counted, is_counted) != is_counted
     }
 
-    pub(super) fn set_mines_on_demand(&mut self, node: usize, mines_on_demand: bool) {
-        if let Some(vote) = self.votes.get_mut(node) {
+    pub(super) fn set_mines_on_demand(&mut self, node: NodeId, mines_on_demand: bool) {
+        if let Some(vote) = self.votes.get_mut(&node) {
             vote.mines_on_demand = mines_on_demand;
         }
     }
 
     /// Whether all nodes that have shown a head mine when they are told to.
     pub(super) fn mines_on_demand(&self) -> bool {
-        let mut heads = self.votes.iter().filter(|vote| vote.is_counted && vote.head.is_some()).peekable();
+        let mut heads = self.votes.values().filter(|vote| vote.is_counted && vote.head.is_some()).peekable();
         heads.peek().is_some() && heads.all(|vote| vote.mines_on_demand)
     }
 
@@ -118,12 +130,12 @@ impl ViewState {
     }
 
     #[cfg(test)]
-    pub(super) fn is_counted(&self, node: usize) -> bool {
-        self.votes[node].is_counted
+    pub(super) fn is_counted(&self, node: NodeId) -> bool {
+        self.votes[&node].is_counted
     }
 
-    pub(super) fn record_marks(&mut self, node: usize, safe: Option<BlockId>, finalized: Option<BlockId>) {
-        if let Some(vote) = self.votes.get_mut(node) {
+    pub(super) fn record_marks(&mut self, node: NodeId, safe: Option<BlockId>, finalized: Option<BlockId>) {
+        if let Some(vote) = self.votes.get_mut(&node) {
             (vote.safe, vote.finalized) = (safe, finalized);
         }
     }
@@ -151,10 +163,10 @@ impl ViewState {
         if same { BranchLink::Linked } else { BranchLink::Broken }
     }
 
-    pub(super) fn report(&mut self, node: usize, branch: HeadBranch) -> BranchLink {
+    pub(super) fn report(&mut self, node: NodeId, branch: HeadBranch) -> BranchLink {
         let link = self.link(&branch);
         if link == BranchLink::Linked
-            && let Some(vote) = self.votes.get_mut(node)
+            && let Some(vote) = self.votes.get_mut(&node)
         {
             vote.head = Some(branch.head.id);
             let majority = self.votes.len() / 2 + 1;
@@ -165,30 +177,30 @@ impl ViewState {
     }
 
     /// The highest canonical block that a node has, or its own head if that is above the canonical one.
-    pub(super) fn reach(&self, node: usize) -> Option<BlockId> {
-        let (head, chain) = (self.votes.get(node)?.head?, self.chain.as_ref()?);
+    pub(super) fn reach(&self, node: NodeId) -> Option<BlockId> {
+        let (head, chain) = (self.votes.get(&node)?.head?, self.chain.as_ref()?);
         let common = self.tree.ancestors(&head.hash).find(|block| chain.has(&block.id.hash))?.id;
         Some(if common == chain.head() { head } else { common })
     }
 
-    pub(super) fn record_poll(&mut self, node: usize, request: u64) {
-        if let Some(vote) = self.votes.get_mut(node) {
+    pub(super) fn record_poll(&mut self, node: NodeId, request: u64) {
+        if let Some(vote) = self.votes.get_mut(&node) {
             vote.polled_for = request;
         }
     }
 
     /// Whether all nodes that count were polled after this request.
     pub(super) fn has_polled_all(&self, request: u64) -> bool {
-        self.votes.iter().filter(|vote| vote.is_counted).all(|vote| vote.polled_for >= request)
+        self.votes.values().filter(|vote| vote.is_counted).all(|vote| vote.polled_for >= request)
     }
 
     /// Whether a node has left the branch of this block for another one. The others may be about to.
     pub(super) fn is_contested(&self, block: BlockId) -> bool {
-        let has_left = |(node, vote): (usize, &NodeVote)| {
-            let reach = self.reach(node).filter(|reach| vote.is_counted && reach.number < block.number);
+        let has_left = |(node, vote): (&NodeId, &NodeVote)| {
+            let reach = self.reach(*node).filter(|reach| vote.is_counted && reach.number < block.number);
             reach.is_some_and(|reach| vote.head != Some(reach))
         };
-        self.votes.iter().enumerate().any(has_left)
+        self.votes.iter().any(has_left)
     }
 
     /// Drops blocks that neither a head nor the present chain needs, once there are many of them.
@@ -196,7 +208,7 @@ impl ViewState {
         if self.tree.len() <= (self.votes.len() + 2) * WINDOW_BLOCKS {
             return;
         }
-        let heads = self.votes.iter().filter_map(|vote| vote.head);
+        let heads = self.votes.values().filter_map(|vote| vote.head);
         let present = self.chain.iter().map(|chain| chain.head());
         self.tree.keep(heads.chain(present).map(|head| head.hash));
     }
@@ -209,7 +221,10 @@ impl ViewState {
         self.is_restored &= best.is_none();
         let below = best.filter(|best| {
             let is_below = |chain: &Arc<CanonicalChain>| {
-                *best != chain.head() && chain.has(&best.hash) && electorate.is_below_head(chain)
+                let is_of_window = chain.has(&best.hash);
+                // A quorum of real nodes that falls so far back is syncing. A development node does what it is told.
+                let is_reverted = best.number < chain.lowest() && self.mines_on_demand();
+                *best != chain.head() && (is_of_window || is_reverted) && electorate.is_below_head(chain)
             };
             self.chain.as_ref().is_some_and(is_below)
         });
@@ -220,7 +235,7 @@ impl ViewState {
         };
         let rolled_back = self.gone_back.filter(|(_, since)| now.duration_since(*since) >= rollback_after);
         let moved = match (rolled_back, &self.chain) {
-            (Some((to, since)), Some(present)) => roll_back(present, to, now.duration_since(since)),
+            (Some((to, since)), Some(present)) => self.roll_back(present, to, now.duration_since(since)),
             _ => best.and_then(|best| self.chain_to(best)),
         };
         let contradicts = |chain: &CanonicalChain| {
@@ -246,6 +261,10 @@ impl ViewState {
         let safe = marked(marks::SAFE, chain.safe, &electorate, &chain, &mut self.logged_backwards);
         let finalized =
             marked(marks::FINALIZED, chain.finalized, &electorate, &chain, &mut self.logged_backwards);
+        let moved_marks = [(chain.safe, safe), (chain.finalized, finalized)].into_iter();
+        for block in moved_marks.filter_map(|(before, now)| now.filter(|_| now != before)) {
+            chain.add_reported_block(block, TrustMark::expired(self.trust.now()));
+        }
         chain.mark(safe, finalized);
         if moved.is_some() {
             self.head_changed_at = now;
@@ -290,16 +309,20 @@ impl ViewState {
         }
         Some(next)
     }
-}
 
-/// The chain up to this block. `None` if it is below the window.
-fn roll_back(present: &CanonicalChain, to: BlockId, after: Duration) -> Option<CanonicalChain> {
-    let mut next = present.rolled_back_to(&to)?;
-    let (from, to_number, hash, seconds) = (present.head().number, to.number, to.hash, after.as_secs_f32());
-    tracing::warn!(from, to = to_number, %hash, seconds, "a quorum of the nodes went back to an older block; following it");
-    next.safe = surviving_mark(marks::SAFE, next.safe, to);
-    next.finalized = surviving_mark(marks::FINALIZED, next.finalized, to);
-    Some(next)
+    /// The chain up to this block. Below the window it begins an epoch.
+    fn roll_back(&self, present: &CanonicalChain, to: BlockId, after: Duration) -> Option<CanonicalChain> {
+        let mut next = present.rolled_back_to(&to).or_else(|| {
+            let mut line = self.tree.ancestors(&to.hash).cloned();
+            Some(present.next_epoch(&line.next()?, line.collect()))
+        })?;
+        let (from, to_number, hash, seconds) =
+            (present.head().number, to.number, to.hash, after.as_secs_f32());
+        tracing::warn!(from, to = to_number, %hash, seconds, "a quorum of the nodes went back to an older block; following it");
+        next.safe = surviving_mark(marks::SAFE, next.safe, to);
+        next.finalized = surviving_mark(marks::FINALIZED, next.finalized, to);
+        Some(next)
+    }
 }
 
 fn same(one: &CanonicalChain, other: &CanonicalChain) -> bool {
@@ -326,10 +349,7 @@ fn marked(
 ) -> Option<BlockId> {
     match mark.change(present, electorate, chain) {
         MarkChange::Keep => present,
-        MarkChange::To(block) => {
-            chain.add_reported_block(block, GivenBy::expired());
-            Some(block)
-        }
+        MarkChange::To(block) => Some(block),
         MarkChange::Backwards(block) => {
             if logged_backwards.replace(block) != Some(block) {
                 let (name, to) = (mark.name, block.number);
@@ -341,7 +361,6 @@ fn marked(
                     "most nodes moved this mark backwards; check the consensus clients of the nodes"
                 );
             }
-            chain.add_reported_block(block, GivenBy::expired());
             Some(block)
         }
     }

@@ -12,10 +12,14 @@ use super::*;
 fn agreed(height: u64) -> (Arc<NodesView>, Land, B256) {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(3);
+    view.set_nodes(&NodeId::first(3));
     let tip = land.grow(land.genesis, height, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, tip));
     (view, land, tip)
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId::new(u32::try_from(node).expect("there are few nodes"))
 }
 
 fn head(view: &NodesView) -> BlockId {
@@ -26,7 +30,7 @@ fn head(view: &NodesView) -> BlockId {
 async fn one_of_one_is_a_quorum() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(1);
+    view.set_nodes(&NodeId::first(1));
     assert!(view.canonical_chain().is_none() && view.is_stale());
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
@@ -38,7 +42,7 @@ async fn one_of_one_is_a_quorum() {
 async fn the_first_to_answer_does_not_decide_alone() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(3);
+    view.set_nodes(&NodeId::first(3));
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
     assert_eq!(view.head(), None);
@@ -62,8 +66,8 @@ async fn a_head_without_linked_parents_votes_for_nothing() {
     let (view, mut land, tip) = agreed(10);
     let far = land.grow(tip, 300, SALT_A);
     let branch = HeadBranch::new(land.block(far));
-    assert!(matches!(view.report(0, branch.clone()), BranchLink::Missing(_)));
-    assert!(matches!(view.report(1, branch), BranchLink::Missing(_)));
+    assert!(matches!(view.report(id(0), branch.clone()), BranchLink::Missing(_)));
+    assert!(matches!(view.report(id(1), branch), BranchLink::Missing(_)));
     assert_eq!(head(&view).hash, tip);
 }
 
@@ -73,7 +77,7 @@ async fn numbers_that_do_not_follow_each_other_break_a_branch() {
     let next = land.grow(tip, 1, SALT_A);
     let mut block = land.block(next);
     block.id.number += 7;
-    assert_eq!(view.report(0, HeadBranch::new(block)), BranchLink::Broken);
+    assert_eq!(view.report(id(0), HeadBranch::new(block)), BranchLink::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,9 +101,9 @@ async fn the_head_stays_when_nodes_fall_back_for_a_moment_or_die() {
     assert_eq!(head(&view).hash, tip);
     (0..2).for_each(|node| land.show(&view, node, tip));
     advance(Duration::from_secs(100)).await;
-    view.record_poll(2, 0);
+    view.record_poll(id(2), 0);
     assert_eq!(head(&view).hash, tip, "one of three is still below");
-    (0..3).for_each(|node| view.set_counted(node, false));
+    (0..3).for_each(|node| view.set_counted(id(node), false));
     assert_eq!(head(&view).hash, tip);
 }
 
@@ -110,15 +114,15 @@ async fn a_quorum_that_stays_at_an_older_block_is_followed() {
     let below = land.ancestor(tip, 5);
     (0..2).for_each(|node| land.show(&view, node, below));
     advance(Duration::from_secs(23)).await;
-    view.record_poll(0, 0);
+    view.record_poll(id(0), 0);
     assert_eq!(head(&view).hash, tip, "two block times are 24 s");
     advance(Duration::from_secs(2)).await;
-    view.record_poll(0, 0);
+    view.record_poll(id(0), 0);
     assert_eq!(head(&view).hash, below);
     let chain = view.canonical_chain().unwrap();
     assert_eq!((chain.by_hash(&tip), chain.side_block(&tip).map(|block| block.hash)), (None, Some(tip)));
     assert_eq!((chain.by_number(16), view.reorganisations().0), (None, 1));
-    view.record_poll(2, 0);
+    view.record_poll(id(2), 0);
     assert_eq!(head(&view).hash, below, "the node that still has the removed blocks is alone");
     let next = land.grow(below, 1, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, next));
@@ -133,7 +137,7 @@ async fn nodes_that_catch_up_are_not_taken_for_nodes_that_went_back() {
         let below = land.ancestor(tip, behind);
         (0..3).for_each(|node| land.show(&view, node, below));
         advance(Duration::from_secs(20)).await;
-        view.record_poll(0, 0);
+        view.record_poll(id(0), 0);
         assert_eq!(head(&view).hash, tip);
     }
 }
@@ -143,16 +147,16 @@ async fn nodes_that_catch_up_are_not_taken_for_nodes_that_went_back() {
 async fn the_quorum_does_not_shrink_when_nodes_are_down() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(5);
+    view.set_nodes(&NodeId::first(5));
     let tip = land.grow(land.genesis, 50, SALT_A);
     (0..5).for_each(|node| land.show(&view, node, tip));
-    (0..3).for_each(|node| view.set_counted(node, false));
+    (0..3).for_each(|node| view.set_counted(id(node), false));
     let fork = land.grow(land.ancestor(tip, 3), 9, SALT_B);
     (3..5).for_each(|node| land.show(&view, node, fork));
     assert_eq!(head(&view).hash, tip);
     let next = land.grow(tip, 1, SALT_A);
     land.show(&view, 0, next);
-    view.set_counted(0, true);
+    view.set_counted(id(0), true);
     (3..5).for_each(|node| land.show(&view, node, next));
     assert_eq!(head(&view).hash, next, "three are a quorum again");
 }
@@ -162,13 +166,13 @@ async fn the_quorum_does_not_shrink_when_nodes_are_down() {
 async fn with_a_quorum_of_one_dead_nodes_delay_nothing() {
     let view = NodesView::new(ViewSettings { quorum: Some(1), ..ViewSettings::default() });
     let mut land = Land::new();
-    view.set_nodes(3);
+    view.set_nodes(&NodeId::first(3));
     let tip = land.grow(land.genesis, 10, SALT_A);
     (0..3).for_each(|node| land.show(&view, node, tip));
     let ahead = land.grow(tip, 5, SALT_A);
     land.show(&view, 0, ahead);
     assert_eq!(head(&view).hash, ahead);
-    view.set_counted(0, false);
+    view.set_counted(id(0), false);
     let other = land.grow(tip, 6, SALT_B);
     land.show(&view, 1, other);
     assert_eq!(head(&view).hash, other);
@@ -198,7 +202,7 @@ async fn a_block_that_was_reorganised_away_stays_known_as_a_side_block() {
 async fn a_chain_at_zero_is_served() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(2);
+    view.set_nodes(&NodeId::first(2));
     (0..2).for_each(|node| land.show(&view, node, land.genesis));
     assert_eq!(head(&view).number, 0);
     let tip = land.grow(land.genesis, 9, SALT_A);
@@ -214,7 +218,7 @@ async fn a_stuck_node_of_two_holds_the_head() {
         ..ViewSettings::default()
     });
     let mut land = Land::new();
-    view.set_nodes(2);
+    view.set_nodes(&NodeId::first(2));
     let tip = land.grow(land.genesis, 5, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, tip));
     advance(Duration::from_secs(31)).await;
@@ -229,7 +233,7 @@ async fn a_stuck_node_of_two_holds_the_head() {
 async fn the_first_with_a_block_after_a_rest_is_not_left_alone() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(5);
+    view.set_nodes(&NodeId::first(5));
     let tip = land.grow(land.genesis, 50, SALT_A);
     (0..5).for_each(|node| land.show(&view, node, tip));
     let lie = land.grow(tip, 9, SALT_B);
@@ -293,6 +297,25 @@ async fn a_majority_that_falls_back_very_far_does_not_take_the_head_along() {
     assert_eq!(head(&view).hash, tip);
 }
 
+/// `evm_revert` over more blocks than the window has was never followed.
+#[tokio::test(start_paused = true)]
+async fn development_nodes_are_followed_however_far_they_go_back() {
+    let (view, mut land, tip) = agreed(700);
+    (0..3).for_each(|node| view.set_mines_on_demand(id(node), true));
+    let before = view.canonical_chain().expect("there is a head");
+    let below = land.ancestor(tip, 600);
+    (0..2).for_each(|node| land.show(&view, node, below));
+    assert_eq!(head(&view).hash, tip);
+    advance(Duration::from_secs(30)).await;
+    view.record_poll(id(0), 0);
+    let after = view.canonical_chain().expect("there is a head");
+    assert_eq!((after.head().hash, after.epoch()), (below, before.epoch() + 1));
+    assert_eq!((after.by_hash(&tip), after.by_number(101)), (None, None));
+    let next = land.grow(below, 1, SALT_B);
+    (0..2).for_each(|node| land.show(&view, node, next));
+    assert_eq!(head(&view).hash, next);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_window_moves_along_and_what_leaves_it_stays_known() {
     let (view, mut land, mut tip) = agreed(300);
@@ -341,12 +364,16 @@ async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
     let (view, mut land, tip) = agreed(10);
     let next = land.grow(tip, 1, SALT_A);
     let transaction = land.block(next).reported.transactions()[0];
-    assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked);
+    assert_eq!(view.report(id(0), tampered(&land, next)), BranchLink::Linked);
     land.show(&view, 1, next);
     let canonical = view.canonical_chain().unwrap();
     assert_eq!(canonical.head().hash, next, "two have the block");
     assert!(canonical.head_block().unwrap().lists().is_none(), "and do not agree on its list");
-    assert_eq!(view.report(0, tampered(&land, next)), BranchLink::Linked, "the same node has no second vote");
+    assert_eq!(
+        view.report(id(0), tampered(&land, next)),
+        BranchLink::Linked,
+        "the same node has no second vote"
+    );
     assert!(canonical.head_block().unwrap().lists().is_none());
     land.show(&view, 2, next);
     assert_eq!(canonical.contains_transaction(&transaction).map(|id| id.hash), Some(next));
@@ -357,14 +384,14 @@ async fn a_list_counts_once_most_nodes_report_it_whoever_was_first() {
 async fn a_quorum_may_be_set() {
     let view = NodesView::new(ViewSettings { quorum: Some(3), ..ViewSettings::default() });
     let mut land = Land::new();
-    view.set_nodes(3);
+    view.set_nodes(&NodeId::first(3));
     let tip = land.grow(land.genesis, 3, SALT_A);
     land.show(&view, 0, tip);
     land.show(&view, 1, tip);
     assert_eq!(view.head(), None);
-    view.set_counted(2, false);
+    view.set_counted(id(2), false);
     assert_eq!(view.head(), None, "a set quorum does not shrink");
-    view.set_counted(2, true);
+    view.set_counted(id(2), true);
     land.show(&view, 2, tip);
     assert_eq!(head(&view).hash, tip);
 }
@@ -386,10 +413,10 @@ async fn a_head_that_stands_still_is_stale() {
 #[tokio::test(start_paused = true)]
 async fn a_chain_that_mines_on_demand_may_stand_still() {
     let (view, ..) = agreed(100);
-    (0..3).for_each(|node| view.set_mines_on_demand(node, true));
+    (0..3).for_each(|node| view.set_mines_on_demand(id(node), true));
     advance(Duration::from_secs(10_000)).await;
     assert!(!view.is_stale());
-    view.set_mines_on_demand(1, false);
+    view.set_mines_on_demand(id(1), false);
     assert!(view.is_stale(), "one of the nodes expects blocks");
 }
 
@@ -407,16 +434,16 @@ async fn a_pause_between_two_blocks_does_not_change_the_block_time() {
 async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
     let (view, mut land, tip) = agreed(100);
     let at = |land: &Land, number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
-    view.record_marks(0, at(&land, 90), at(&land, 60));
+    view.record_marks(id(0), at(&land, 90), at(&land, 60));
     assert_eq!(
         view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized())),
         Some((None, None))
     );
-    view.record_marks(1, at(&land, 80), at(&land, 50));
+    view.record_marks(id(1), at(&land, 80), at(&land, 50));
     let canonical = view.canonical_chain().expect("there is a head");
     assert_eq!((canonical.safe(), canonical.finalized()), (at(&land, 80), at(&land, 50)));
     let fork = land.grow(land.ancestor(tip, 50), 20, SALT_B);
-    view.record_marks(2, Some(land.id(fork)), Some(land.id(fork)));
+    view.record_marks(id(2), Some(land.id(fork)), Some(land.id(fork)));
     assert_eq!(
         view.canonical_chain().and_then(|canonical| canonical.safe()),
         at(&land, 80),
@@ -429,19 +456,19 @@ async fn marks_are_the_highest_that_a_quorum_has_on_this_chain() {
 async fn one_liar_of_two_moves_no_mark() {
     let view = NodesView::new(ViewSettings::default());
     let mut land = Land::new();
-    view.set_nodes(2);
+    view.set_nodes(&NodeId::first(2));
     let tip = land.grow(land.genesis, 100, SALT_A);
     (0..2).for_each(|node| land.show(&view, node, tip));
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
     let marks =
         |view: &NodesView| view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized()));
-    (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
+    (0..2).for_each(|node| view.record_marks(id(node), at(90), at(60)));
     for lie in [at(100), at(10), Some(BlockId { number: 95, hash: B256::repeat_byte(0xee) }), None] {
-        view.record_marks(1, lie, lie);
+        view.record_marks(id(1), lie, lie);
         assert_eq!(marks(&view), Some((at(90), at(60))), "{lie:?}");
     }
-    view.set_counted(0, false);
-    view.record_marks(1, at(100), at(100));
+    view.set_counted(id(0), false);
+    view.record_marks(id(1), at(100), at(100));
     assert_eq!(marks(&view), Some((at(90), at(60))), "the other one is away");
 }
 
@@ -451,19 +478,19 @@ async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
     let at = |number: u64| Some(land.id(land.ancestor(tip, 100 - number)));
     let marks =
         |view: &NodesView| view.canonical_chain().map(|canonical| (canonical.safe(), canonical.finalized()));
-    (0..2).for_each(|node| view.record_marks(node, at(90), at(60)));
-    view.record_marks(2, at(70), at(40));
-    view.set_counted(0, false);
+    (0..2).for_each(|node| view.record_marks(id(node), at(90), at(60)));
+    view.record_marks(id(2), at(70), at(40));
+    view.set_counted(id(0), false);
     assert_eq!(marks(&view), Some((at(90), at(60))), "one of those who said so is away");
-    view.set_counted(0, true);
+    view.set_counted(id(0), true);
     // Two of three had lied, and their marks stayed when they were honest again.
     let revisions = |view: &NodesView| view.canonical_chain().map(|canonical| canonical.revisions());
     let before = revisions(&view);
-    view.record_marks(1, at(70), at(40));
+    view.record_marks(id(1), at(70), at(40));
     assert_eq!(marks(&view), Some((at(70), at(40))), "the other one lies still");
     let after = revisions(&view);
     assert!(after > before, "the nodes have changed their mind");
-    (0..3).for_each(|node| view.record_marks(node, at(91), at(61)));
+    (0..3).for_each(|node| view.record_marks(id(node), at(91), at(61)));
     assert_eq!((marks(&view), revisions(&view)), (Some((at(91), at(61))), after));
 }
 
@@ -471,10 +498,10 @@ async fn a_mark_goes_backwards_only_when_most_nodes_say_so() {
 async fn finalized_below_the_window_takes_equal_reports() {
     let (view, land, tip) = agreed(700);
     let at = |number: u64| Some(land.id(land.ancestor(tip, 700 - number)));
-    view.record_marks(0, None, at(101));
-    view.record_marks(1, None, at(100));
+    view.record_marks(id(0), None, at(101));
+    view.record_marks(id(1), None, at(100));
     assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), None);
-    view.record_marks(1, None, at(101));
+    view.record_marks(id(1), None, at(101));
     let canonical = view.canonical_chain().expect("there is a head");
     assert_eq!((canonical.finalized(), canonical.by_number(101)), (at(101), at(101)));
 }
@@ -483,12 +510,12 @@ async fn finalized_below_the_window_takes_equal_reports() {
 async fn a_reorganisation_below_finalized_voids_it_until_a_quorum_has_a_new_one() {
     let (view, mut land, tip) = agreed(100);
     let old = land.id(land.ancestor(tip, 10));
-    (0..3).for_each(|node| view.record_marks(node, None, Some(old)));
+    (0..3).for_each(|node| view.record_marks(id(node), None, Some(old)));
     let other = land.grow(land.ancestor(tip, 20), 25, SALT_B);
     (0..2).for_each(|node| land.show(&view, node, other));
     assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), None);
     let new = Some(land.id(land.ancestor(other, 24)));
-    (0..2).for_each(|node| view.record_marks(node, None, new));
+    (0..2).for_each(|node| view.record_marks(id(node), None, new));
     assert_eq!(view.canonical_chain().and_then(|canonical| canonical.finalized()), new);
 }
 
@@ -499,7 +526,7 @@ async fn a_chain_without_the_checkpoint_is_refused_by_the_view() {
     let tip = land.grow(land.genesis, 100, SALT_A);
     let checkpoint = land.id(land.ancestor(tip, 5));
     let view = NodesView::new(ViewSettings { checkpoint: Some(checkpoint), ..ViewSettings::default() });
-    view.set_nodes(3);
+    view.set_nodes(&NodeId::first(3));
     let forged = land.grow(land.ancestor(tip, 9), 20, SALT_B);
     (0..3).for_each(|node| land.show(&view, node, forged));
     assert_eq!((view.head(), view.refused_head()), (None, Some(land.id(forged))));

@@ -8,6 +8,7 @@ use alloy_primitives::map::{B256Map, B256Set};
 
 use super::block::{BlockLists, SeenBlock};
 use super::canonical_chain::WINDOW_BLOCKS;
+use crate::NodeId;
 
 /// Blocks by their hashes: a window below the head of each node and of the chain, and those that were reported since
 /// blocks were last dropped.
@@ -28,7 +29,7 @@ struct TreeBlock {
 #[derive(Debug)]
 struct ListReport {
     lists: Arc<BlockLists>,
-    nodes: Vec<usize>,
+    nodes: Vec<NodeId>,
 }
 
 impl TreeBlock {
@@ -37,7 +38,7 @@ impl TreeBlock {
     }
 
     /// Counts a node's lists. The first lists that `majority` nodes report become those of the block.
-    fn add_report(&mut self, node: usize, lists: Arc<BlockLists>, majority: usize) {
+    fn add_report(&mut self, node: NodeId, lists: Arc<BlockLists>, majority: usize) {
         let has_reported = self.reports.iter().any(|report| report.nodes.contains(&node));
         if has_reported || self.block.lists().is_some() {
             return;
@@ -63,10 +64,17 @@ impl Tree {
 
     /// Adds a block that a node has reported. The first header stays, because the hash proves that the second one is the same. The
     /// lists are counted, because nothing proves them.
-    pub(super) fn insert(&mut self, node: usize, block: Arc<SeenBlock>, majority: usize) {
+    pub(super) fn insert(&mut self, node: NodeId, block: Arc<SeenBlock>, majority: usize) {
         let lists = Arc::clone(&block.reported);
         let shown = self.blocks.entry(block.id.hash).or_insert_with(|| TreeBlock::new(block));
         shown.add_report(node, lists, majority);
+    }
+
+    /// Forgets the lists that a node has reported, where none is agreed on yet.
+    pub(super) fn forget_reports(&mut self, node: NodeId) {
+        for report in self.blocks.values_mut().flat_map(|block| &mut block.reports) {
+            report.nodes.retain(|reporter| *reporter != node);
+        }
     }
 
     /// The block and its ancestors downwards, as far as they are known, at most a window of them.

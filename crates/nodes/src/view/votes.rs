@@ -1,10 +1,12 @@
 //! Which node has which head, and which block a quorum has.
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::map::B256Map;
 
 use super::canonical_chain::CanonicalChain;
 use super::tree::Tree;
-use crate::BlockId;
+use crate::{BlockId, NodeId};
 
 /// The reports of one node.
 #[derive(Clone, Debug)]
@@ -44,14 +46,15 @@ pub(super) struct Electorate<'a> {
 }
 
 impl<'a> Electorate<'a> {
-    pub(super) fn of(votes: &'a [NodeVote], quorum: usize) -> Self {
+    pub(super) fn of(votes: &'a BTreeMap<NodeId, NodeVote>, quorum: usize) -> Self {
         let majority = votes.len() / 2 + 1;
-        Self { quorum, majority, votes: votes.iter().filter(|vote| vote.is_counted).collect() }
+        Self { quorum, majority, votes: votes.values().filter(|vote| vote.is_counted).collect() }
     }
 
-    /// Whether the heads of a quorum are blocks of this chain below its head.
+    /// Whether the heads of a quorum are blocks of this chain below its head, or below its window.
     pub(super) fn is_below_head(&self, chain: &CanonicalChain) -> bool {
-        let is_below = |head: &BlockId| chain.has(&head.hash) && *head != chain.head();
+        let is_below =
+            |head: &BlockId| head.number < chain.lowest() || (chain.has(&head.hash) && *head != chain.head());
         self.votes.iter().filter_map(|vote| vote.head).filter(is_below).count() >= self.quorum
     }
 

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::chain::Identity;
 use super::questions::{BlockSelector, Questions};
-use super::{ExclusionReason, HeadHint, WatchContext, Watched};
+use super::{ExclusionReason, HeadHint, WatchContext, Watched, log_exclusion};
 use crate::call::{BlockId, Fault};
 use crate::node_fault::NodeFault;
 use crate::outage_log::OutageLog;
@@ -67,7 +67,6 @@ struct NodeIntroduction {
 /// The watcher of one node.
 #[derive(Debug)]
 pub(super) struct NodeWatcher<W> {
-    position: usize,
     node: Arc<W>,
     context: Arc<WatchContext>,
     hints: Option<watch::Receiver<Option<HeadHint>>>,
@@ -87,10 +86,9 @@ pub(super) struct NodeWatcher<W> {
 }
 
 impl<W: Watched> NodeWatcher<W> {
-    pub(super) fn new(position: usize, node: Arc<W>, context: Arc<WatchContext>) -> Self {
+    pub(super) fn new(node: Arc<W>, context: Arc<WatchContext>) -> Self {
         let (hints, poll_requests) = (node.hints(), context.view.poll_requests());
         Self {
-            position,
             node,
             context,
             hints,
@@ -130,7 +128,7 @@ impl<W: Watched> NodeWatcher<W> {
         if let Some(reason) = chain.contradicts_configuration(identity).or(other_checkpoint) {
             return WatcherStep::Excluded(reason);
         }
-        chain.record(self.position, identity);
+        chain.record(self.node.id(), identity);
         let Ok(ours) = timeout(SETTLE_TIMEOUT, chain.settled()).await else {
             return WatcherStep::Excluded(chain.why_unsettled());
         };
@@ -151,16 +149,8 @@ impl<W: Watched> NodeWatcher<W> {
         let questions = self.questions();
         let (chain_id, is_syncing, genesis) =
             tokio::try_join!(questions.chain_id(), questions.is_syncing(), questions.genesis())?;
-        let other_checkpoint = self.other_checkpoint().await?;
+        let other_checkpoint = questions.other_checkpoint(self.context.settings.checkpoint).await?;
         Ok(NodeIntroduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
-    }
-
-    /// Whether the node has another block of the checkpoint's number. A node without that block may have dropped it.
-    async fn other_checkpoint(&self) -> Result<Option<ExclusionReason>, NodeFault> {
-        let Some(ours) = self.context.settings.checkpoint else { return Ok(None) };
-        let theirs = self.questions().block_if_known(BlockSelector::Number(ours.number)).await?;
-        let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
-        Ok(theirs.map(|theirs| ExclusionReason::OtherCheckpoint { theirs, ours }))
     }
 
     /// Whether the node is of another chain than the one that was agreed on.
@@ -180,7 +170,7 @@ impl<W: Watched> NodeWatcher<W> {
                 Err(fault) if fault.kind.is_our_shortage() => self.node.record_poll(Err(fault)),
                 Err(fault) => return self.record_fault(fault),
             }
-            match self.context.view.reach(self.position) {
+            match self.context.view.reach(self.node.id()) {
                 Some(reach) => self.node.record_head(reach),
                 None => match self.has_left_chain().await {
                     Ok(false) => {}
@@ -188,7 +178,7 @@ impl<W: Watched> NodeWatcher<W> {
                     Err(fault) => return self.record_fault(fault),
                 },
             }
-            self.context.view.record_poll(self.position, request);
+            self.context.view.record_poll(self.node.id(), request);
             if !std::mem::replace(&mut is_client_asked, true) {
                 self.ask_client_version().await;
             }
@@ -205,7 +195,7 @@ impl<W: Watched> NodeWatcher<W> {
     async fn ask_client_version(&self) {
         let questions = Questions { shows_presence: false, ..self.questions() };
         if let Ok(Some(version)) = questions.client_version().await {
-            self.context.view.set_mines_on_demand(self.position, mines_on_demand(&version));
+            self.context.view.set_mines_on_demand(self.node.id(), mines_on_demand(&version));
             self.node.set_client_version(&version);
         }
     }
@@ -234,7 +224,7 @@ impl<W: Watched> NodeWatcher<W> {
         }
         self.node.exclude(&reason);
         self.exclusion = Some(reason);
-        self.context.view.set_counted(self.position, false);
+        self.context.view.set_counted(self.node.id(), false);
         sleep(EXCLUDED_IDENTIFY_EVERY).await;
         WatcherStep::Identify
     }
@@ -248,23 +238,18 @@ impl<W: Watched> NodeWatcher<W> {
 
     fn record_success(&mut self) {
         self.losses = 0;
-        if self.outage.record_recovery(Instant::now()) {
-            tracing::info!(node = self.node.name(), "node is back");
-        }
+        self.outage.log_recovery(self.node.name());
         self.node.record_poll(Ok(()));
-        self.context.view.set_counted(self.position, !self.is_of_another_chain());
+        self.context.view.set_counted(self.node.id(), !self.is_of_another_chain());
     }
 
     fn record_fault(&mut self, fault: NodeFault) -> WatcherStep {
-        let advice = fault.advice();
-        if let Some(failures) = self.outage.record_failure(advice, Instant::now()) {
-            tracing::warn!(node = self.node.name(), %fault, advice, failures, "node cannot be used");
-        }
+        self.outage.log_fault(self.node.name(), &fault);
         self.node.record_poll(Err(fault));
         // A single failure may be temporary.
         if self.losses > 0 {
             self.node.record_loss();
-            self.context.view.set_counted(self.position, false);
+            self.context.view.set_counted(self.node.id(), false);
         }
         WatcherStep::Lost
     }
@@ -359,7 +344,7 @@ impl<W: Watched> NodeWatcher<W> {
         let head = branch.head();
         // Before the view may make it the canonical head: from then on, calls go to nodes that are known to have it.
         self.node.record_head(head);
-        let is_linked = self.context.view.report(self.position, branch) == BranchLink::Linked;
+        let is_linked = self.context.view.report(self.node.id(), branch) == BranchLink::Linked;
         if is_linked {
             self.head = Some(head);
         }
@@ -430,7 +415,7 @@ impl<W: Watched> NodeWatcher<W> {
             questions.block_if_known(BlockSelector::Finalized),
         )?;
         self.context.view.record_marks(
-            self.position,
+            self.node.id(),
             safe.map(|block| block.id),
             finalized.map(|block| block.id),
         );
@@ -447,14 +432,6 @@ impl<W: Watched> NodeWatcher<W> {
 fn mines_on_demand(client_version: &str) -> bool {
     let version = client_version.to_ascii_lowercase();
     ["anvil", "hardhat", "ganache", "testrpc"].iter().any(|name| version.contains(name))
-}
-
-/// A node without the checkpoint is logged as an error, because a quorum of such nodes could serve a forged chain.
-fn log_exclusion(node: &str, reason: &ExclusionReason) {
-    match reason {
-        ExclusionReason::OtherCheckpoint { .. } => tracing::error!(node, %reason, "node is excluded"),
-        _ => tracing::warn!(node, %reason, "node is excluded"),
-    }
 }
 
 /// Waits until the node pushes another head than this. Waits for ever if it pushes none.

@@ -102,7 +102,7 @@ pub(super) fn read(json: &[u8]) -> Result<Option<SeenBlock>, ReportedBlockFault>
 }
 
 /// Reads a block with transaction hashes that did not come from a watched node. With `check_hash`, its hash must be that of its header.
-pub fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, ProofFailure> {
+pub(crate) fn read_block(json: &[u8], check_hash: bool) -> Result<Option<SeenBlock>, ProofFailure> {
     let block = read(json).map_err(|_| ProofFailure::Malformed)?;
     match block {
         Some(block) if check_hash && check(json, &block).is_err() => Err(ProofFailure::HeaderHash),
@@ -121,13 +121,15 @@ pub(super) fn without_long_lists(block: SeenBlock) -> SeenBlock {
 /// Checks that the block's hash is that of its header, that it has transactions exactly if the header says so, and not more of them
 /// than its gas limit allows. Whatever else is odd in a header with the right hash is decided where it matters.
 fn check(json: &[u8], block: &SeenBlock) -> Result<(), ReportedBlockFault> {
-    let raw: Option<RawBlock<'_>> = serde_json::from_slice(json).ok();
-    let Some(header) = raw.and_then(|raw| raw.header_as_named().ok()) else {
-        return Err(ReportedBlockFault::new(
-            Fault::Wrong,
-            "a member of its header is missing, duplicate or malformed",
-        ));
-    };
+    let wrong = |problem: String| ReportedBlockFault::new(Fault::Wrong, problem);
+    let raw: RawBlock<'_> =
+        serde_json::from_slice(json).map_err(|error| wrong(format!("its header: {error}")))?;
+    let header = raw.header_as_named().map_err(|_| {
+        wrong(match raw.missing_member() {
+            Some(member) => format!("it has no `{member}`"),
+            None => "members of its header have the names of others".to_owned(),
+        })
+    })?;
     let count = block.reported.transactions().len();
     if header.hash_slow() != block.id.hash {
         return Err(ReportedBlockFault::new(Fault::Wrong, "`hash` is not that of its header"));

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::Watched;
 use super::questions::{BlockSelector, Questions, read, watcher_call};
-use crate::attempt::{self, ErrorMeaning};
 use crate::call::{Fault, RpcReply};
 use crate::node::{HistoryKind, HistoryReach, HistoryReaches};
 use crate::node_fault::NodeFault;
+use crate::scheduler::{self, ErrorMeaning};
 use crate::view::SeenBlock;
 
 /// The lowest blocks are all looked at, because a short chain may have something in few of them.
@@ -130,7 +130,7 @@ impl<W: Watched> Questions<'_, W> {
                     read::<Option<FoundInBlock>>(&result)?.is_some_and(|found| found.is_in(&block))
                 }
             },
-            RpcReply::Error(error) => match attempt::read(&error, &call) {
+            RpcReply::Error(error) => match scheduler::read(&error, &call) {
                 ErrorMeaning::NotHere(_) => false,
                 ErrorMeaning::Node(fault) => return Err(fault.into()),
                 ErrorMeaning::Caller(_) | ErrorMeaning::Limit(_) | ErrorMeaning::Unclear => {

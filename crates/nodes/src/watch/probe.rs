@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::join;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::history::{HistoryProbe, heights};
-use super::questions::Questions;
+use super::questions::{BlockSelector, Questions, SentTransaction};
 use super::{WatchContext, Watched};
 use crate::node::HistoryReaches;
 use crate::node_fault::NodeFault;
@@ -89,8 +89,27 @@ impl<W: Watched> Prober<W> {
 
     /// Waits for the next search after one that failed. A node that was lost is looked at as soon as it is back.
     async fn wait_after_failure(&self) {
-        let (until, was_lost) = (Instant::now() + ASK_AGAIN_AFTER, self.node.is_lost());
-        while Instant::now() < until && (!was_lost || self.node.is_lost()) {
+        let until = Instant::now() + ASK_AGAIN_AFTER;
+        if !self.node.is_lost() {
+            return sleep_until(until).await;
+        }
+        let is_back = async {
+            while self.node.is_lost() {
+                sleep(LOSS_CHECKED_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = sleep_until(until) => {}
+            () = is_back => {}
+            () = self.listen() => {}
+        }
+    }
+
+    /// Asks a node that its watcher has lost whether it is there, and waits for slow answers. That it has replied is recorded with
+    /// each reply.
+    async fn listen(&self) {
+        loop {
+            let _unknown_until_it_replies = self.questions().chain_id().await;
             sleep(LOSS_CHECKED_EVERY).await;
         }
     }
@@ -99,12 +118,12 @@ impl<W: Watched> Prober<W> {
     async fn confirmed_lowest_state(&self, head: u64) -> Result<Option<u64>, NodeFault> {
         let questions = self.questions();
         let lowest_sent = lowest_sent(&questions, head).await?;
-        let first = lowest_state(&questions, lowest_sent, head).await?;
+        let first = lowest_state(&questions, lowest_sent.as_ref(), head).await?;
         if first == Some(0) {
             return Ok(first);
         }
         sleep(CONFIRMED_AFTER).await;
-        let second = lowest_state(&questions, lowest_sent, head).await?;
+        let second = lowest_state(&questions, lowest_sent.as_ref(), head).await?;
         // A node that prunes may have dropped some states in between.
         Ok(second.filter(|second| first.is_some_and(|first| first <= *second)))
     }
@@ -132,37 +151,48 @@ impl<W: Watched> Prober<W> {
     }
 }
 
-/// The lowest block with a transaction that shows whether a node has its state, as far as is looked.
-async fn lowest_sent<W: Watched>(questions: &Questions<'_, W>, head: u64) -> Result<Option<u64>, NodeFault> {
+/// The lowest transaction that shows whether a node has the state of its block and of those above, as far as is looked.
+async fn lowest_sent<W: Watched>(
+    questions: &Questions<'_, W>,
+    head: u64,
+) -> Result<Option<(u64, SentTransaction)>, NodeFault> {
     for number in heights(head) {
-        if questions.last_transaction(number).await?.is_some() {
-            return Ok(Some(number));
+        if let Some(sent) = questions.last_transaction(number).await? {
+            return Ok(Some((number, sent)));
         }
     }
     Ok(None)
 }
 
 /// The lowest block with state. `None` if not even `head` has it. Nodes may return zero for states that they have dropped, which
-/// shows only in a block with transactions.
+/// shows only at accounts that are known to be there. Blocks may be empty, so it is the same account in all of them.
 async fn lowest_state<W: Watched>(
     questions: &Questions<'_, W>,
-    lowest_sent: Option<u64>,
+    lowest_sent: Option<&(u64, SentTransaction)>,
     head: u64,
 ) -> Result<Option<u64>, NodeFault> {
-    let has_lowest = match lowest_sent {
-        Some(number) => questions.has_state(number).await?,
-        None => true,
-    };
-    if has_lowest && questions.has_state(0).await? {
+    let sent = lowest_sent.map(|(_, sent)| sent);
+    let mut without = 0;
+    if let Some((number, _)) = lowest_sent
+        && !questions.has_state(*number, sent).await?
+    {
+        without = *number;
+    } else if let Some((number, _)) = lowest_sent.filter(|(number, _)| *number > 1)
+        && questions.block_if_known(BlockSelector::Number(1)).await?.is_none()
+    {
+        // Nothing can be shown of the states of blocks that it has dropped.
+        return Ok(Some(*number));
+    } else if questions.has_state(0, None).await? {
         return Ok(Some(0));
     }
-    if !questions.has_state(head).await? {
+    if !questions.has_state(head, sent).await? {
         return Ok(None);
     }
-    let (mut without, mut with) = (0, head);
+    let mut with = head;
     while with - without > 1 {
         let middle = without + (with - without) / 2;
-        if questions.has_state(middle).await? { with = middle } else { without = middle }
+        let sent = lowest_sent.filter(|(number, _)| *number <= middle).map(|(_, sent)| sent);
+        if questions.has_state(middle, sent).await? { with = middle } else { without = middle }
     }
     Ok(Some(with))
 }

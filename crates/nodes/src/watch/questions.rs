@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::Watched;
 use super::header::{self, HeaderCheck, ReportedBlockFault};
-use crate::attempt::{self, ErrorMeaning};
-use crate::call::{Ask, Class, Fault, Needs, RpcCall, RpcReply};
+use super::{ExclusionReason, Watched};
+use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 use crate::node_fault::NodeFault;
+use crate::scheduler::{self, ErrorMeaning};
 use crate::view::SeenBlock;
 
 /// Error codes of nodes and providers for too many requests.
@@ -148,14 +148,28 @@ impl<W: Watched> Questions<'_, W> {
         }
     }
 
+    /// Whether the node has another block of the checkpoint's number. A node without that block may have dropped it.
+    pub(super) async fn other_checkpoint(
+        &self,
+        ours: Option<BlockId>,
+    ) -> Result<Option<ExclusionReason>, NodeFault> {
+        let Some(ours) = ours else { return Ok(None) };
+        let theirs = self.block_if_known(BlockSelector::Number(ours.number)).await?;
+        let theirs = theirs.map(|block| block.id.hash).filter(|theirs| *theirs != ours.hash);
+        Ok(theirs.map(|theirs| ExclusionReason::OtherCheckpoint { theirs, ours }))
+    }
+
     /// Whether the node has the state after a block. Any error means that it does not, except one about too many requests. Some
-    /// nodes return zero for what they have dropped, so the nonce of whoever sent the last transaction of the block must be
-    /// above that of the transaction, if there is one.
-    pub(super) async fn has_state(&self, number: u64) -> Result<bool, NodeFault> {
+    /// nodes (Besu) return zero for what they have dropped, so the nonce of whoever sent a transaction in this block or below must
+    /// be above that of the transaction. Without one, any answer counts.
+    pub(super) async fn has_state(
+        &self,
+        number: u64,
+        sent: Option<&SentTransaction>,
+    ) -> Result<bool, NodeFault> {
         let block = Value::from(format!("{number:#x}"));
-        let last = self.last_transaction(number).await?;
-        let (method, account) = match &last {
-            Some(last) => ("eth_getTransactionCount", last.from),
+        let (method, account) = match sent {
+            Some(sent) => ("eth_getTransactionCount", sent.from),
             None => ("eth_getBalance", Address::ZERO),
         };
         let call = watcher_call(method, json!([account, block]).to_string());
@@ -165,9 +179,9 @@ impl<W: Watched> Questions<'_, W> {
                 let value: U256 = read(&value)
                     .map_err(|fault| NodeFault::of_answer(fault, call.method, block, "it is not a number"))?;
                 // It may be higher by more, because code of the account may have created contracts.
-                Ok(last.is_none_or(|last| value > last.nonce))
+                Ok(sent.is_none_or(|sent| value > sent.nonce))
             }
-            RpcReply::Error(error) => match attempt::read(&error, &call) {
+            RpcReply::Error(error) => match scheduler::read(&error, &call) {
                 ErrorMeaning::Node(Fault::RateLimited) => Err(Fault::RateLimited.into()),
                 _ => Ok(false),
             },
@@ -224,8 +238,10 @@ impl<W: Watched> Questions<'_, W> {
             self.node.record_question();
         }
         let reply = self.node.client().ask(&call, Instant::now() + self.timeout).await;
-        if reply.is_ok() {
-            self.node.record_reply();
+        match (&reply, self.shows_presence) {
+            (Ok(_), true) => self.node.record_reply(),
+            (Ok(_), false) => self.node.record_late_reply(),
+            (Err(_), _) => {}
         }
         Ok(reply?)
     }

@@ -3,12 +3,15 @@
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::model::{Behaviour, ModelNode, World};
 use super::*;
 use crate::call::Fault;
 use crate::view::{ViewSettings, WINDOW_BLOCKS};
 
+pub(crate) mod model;
 mod old_blocks;
+mod partners;
+
+use model::{Behaviour, ModelNode, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,6 +40,7 @@ impl Story {
     fn start(&self) -> JoinHandle<()> {
         let (nodes, view, settings) = (self.nodes.clone(), Arc::clone(&self.view), self.settings.clone());
         let supervisor = self.supervisor.clone();
+        let (_, nodes) = watch::channel(nodes);
         tokio::spawn(async move { run(nodes, view, settings, &supervisor).await })
     }
 
@@ -495,7 +499,10 @@ async fn a_node_has_no_vote_while_its_watcher_does_not_run() {
     story.all_have(head);
     sleep(60 * SECOND).await;
     assert_eq!(story.head(), Some(before), "one vote is no quorum of two");
-    assert_eq!((story.view.is_counted(0), story.view.is_counted(1)), (false, true));
+    assert_eq!(
+        (story.view.is_counted(story.nodes[0].id()), story.view.is_counted(story.nodes[1].id())),
+        (false, true)
+    );
 }
 
 /// With each restart the task begins with what has changed meanwhile.

@@ -17,13 +17,13 @@ use crate::call::{Ask, Class, Fault, Needs, RpcCall, RpcReply};
 use crate::transport::{Client, Endpoint, EndpointLimits};
 
 /// Where the node listens, and how many connections it has seen.
-pub(super) struct Node {
-    pub(super) address: SocketAddr,
+pub(crate) struct Node {
+    pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
 impl Node {
-    pub(super) async fn start<F, W>(script: F) -> Self
+    pub(crate) async fn start<F, W>(script: F) -> Self
     where
         F: Fn(Conversation) -> W + Send + 'static,
         W: Future<Output = Option<()>> + Send + 'static,
@@ -43,7 +43,7 @@ impl Node {
     }
 
     /// A node that answers each request with whatever the function makes of its body.
-    pub(super) async fn answering<F>(answer: F) -> Self
+    pub(crate) async fn answering<F>(answer: F) -> Self
     where
         F: Fn(&Value) -> String + Send + Sync + 'static,
     {
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// A node whose every reply is these bytes on the wire, after which it hangs up.
-    pub(super) async fn saying(wire: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn saying(wire: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let wire = Arc::new(wire);
         Self::start(move |mut talk| {
             let wire = Arc::clone(&wire);
@@ -73,33 +73,33 @@ impl Node {
         .await
     }
 
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Relaxed)
     }
 
-    pub(super) fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::parse(&format!("http://{}/key?query=1", self.address)).unwrap()
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.endpoint(), EndpointLimits::default())
     }
 }
 
 /// One connection, seen from the node.
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     stream: TcpStream,
     inbox: Vec<u8>,
 }
 
-pub(super) struct Asked {
-    pub(super) head: String,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 impl Conversation {
     /// The next request; `None` when there will be none.
-    pub(super) async fn request(&mut self) -> Option<Asked> {
+    pub(crate) async fn request(&mut self) -> Option<Asked> {
         loop {
             if let Some(asked) = self.whole_request() {
                 return Some(asked);
@@ -120,41 +120,41 @@ impl Conversation {
         Some(Asked { head, body })
     }
 
-    pub(super) async fn send(&mut self, bytes: &[u8]) -> Option<()> {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Option<()> {
         self.stream.write_all(bytes).await.ok()
     }
 
-    pub(super) async fn reply(&mut self, body: &str) -> Option<()> {
+    pub(crate) async fn reply(&mut self, body: &str) -> Option<()> {
         self.send(&ok(body)).await
     }
 }
 
 /// A plain reply on the wire.
-pub(super) fn ok(body: &str) -> Vec<u8> {
+pub(crate) fn ok(body: &str) -> Vec<u8> {
     with_status("200 OK", body)
 }
 
-pub(super) fn with_status(status: &str, body: &str) -> Vec<u8> {
+pub(crate) fn with_status(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-pub(super) fn result(id: u64, result: &str) -> String {
+pub(crate) fn result(id: u64, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Answers each call with its own params, alone or in a batch.
-pub(super) fn echo(body: &Value) -> String {
+pub(crate) fn echo(body: &Value) -> String {
     match body.as_array() {
         None => result(id_of(body), &body["params"].to_string()),
         Some(calls) => format!("[{}]", calls.iter().map(echo).collect::<Vec<_>>().join(",")),
     }
 }
 
-pub(super) fn id_of(body: &Value) -> u64 {
+pub(crate) fn id_of(body: &Value) -> u64 {
     body["id"].as_u64().unwrap()
 }
 
-pub(super) fn call(class: Class, params: &str) -> RpcCall {
+pub(crate) fn call(class: Class, params: &str) -> RpcCall {
     let params = Bytes::copy_from_slice(params.as_bytes());
     let (needs, account) = (Needs::default(), AccountId::NONE);
     RpcCall {
@@ -169,7 +169,7 @@ pub(super) fn call(class: Class, params: &str) -> RpcCall {
 }
 
 /// Waits for something that others bring about.
-pub(super) async fn until(mut done: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(mut done: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !done().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -178,15 +178,15 @@ pub(super) async fn until(mut done: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), wait).await.expect("it happens");
 }
 
-pub(super) fn in_ms(milliseconds: u64) -> Instant {
+pub(crate) fn in_ms(milliseconds: u64) -> Instant {
     Instant::now() + Duration::from_millis(milliseconds)
 }
 
 /// One quick call with five seconds of patience.
-pub(super) async fn ask(client: &Client, params: &str) -> Result<RpcReply, Fault> {
+pub(crate) async fn ask(client: &Client, params: &str) -> Result<RpcReply, Fault> {
     client.ask(&call(Class::Quick, params), in_ms(5_000)).await
 }
 
-pub(super) fn said(text: &str) -> Result<RpcReply, Fault> {
+pub(crate) fn said(text: &str) -> Result<RpcReply, Fault> {
     Ok(RpcReply::Result(Bytes::copy_from_slice(text.as_bytes())))
 }

@@ -4,6 +4,7 @@ use alloy_primitives::keccak256;
 use alloy_primitives::map::B256Map;
 
 use super::super::*;
+use super::id;
 
 pub(super) const SALT_A: u64 = 1;
 pub(super) const SALT_B: u64 = 2;
@@ -71,7 +72,7 @@ impl Land {
             let more = missing.number.min(15);
             (0..=more).for_each(|below| branch.add(self.block(self.ancestor(missing.hash, below))));
         }
-        view.report(node, branch)
+        view.report(id(node), branch)
     }
 
     pub(super) fn show(&self, view: &NodesView, node: usize, head: B256) {

@@ -51,7 +51,7 @@ impl Mix {
         let nodes = random.random_range(1..=7);
         let honest = random.random_range(nodes / 2 + 1..=nodes);
         let (view, mut land) = (NodesView::new(ViewSettings::default()), Land::new());
-        view.set_nodes(nodes);
+        view.set_nodes(&NodeId::first(nodes));
         view.set_identity(1, Some(land.genesis));
         let tip = land.grow(land.genesis, random.random_range(0..400), 0);
         let true_blocks = (0..=land.id(tip).number).map(|below| land.ancestor(tip, below)).collect();
@@ -128,7 +128,7 @@ impl Mix {
     fn all_honest_nodes_return(&mut self) {
         for node in 0..self.honest {
             self.alive[node] = true;
-            self.view.set_counted(node, true);
+            self.view.set_counted(id(node), true);
         }
     }
 
@@ -167,7 +167,7 @@ impl Mix {
         if self.alive[node] && node < self.honest {
             self.show(node, self.tip);
         }
-        self.view.set_counted(node, self.alive[node]);
+        self.view.set_counted(id(node), self.alive[node]);
         self.check_served();
     }
 

@@ -1,5 +1,5 @@
-//! The decisions of a call against a naive model: whatever nodes reply and when, both ask the same nodes at the same times, and
-//! come to the same end.
+//! The decisions of a call against a naive model, whether it is for one answer, for several, or for one of every node: whatever nodes
+//! reply and when, both ask the same nodes at the same times, and come to the same end.
 //!
 //! The model knows no timers. It keeps every instant at which something might change, and looks at each of them which of its
 //! rules apply. Times are nanoseconds since the call began.
@@ -7,9 +7,9 @@
 use proptest::prelude::*;
 
 use super::super::next_action::{Action, AnotherAttempt, Ending, NodeFacts, Payment, next_action};
-use super::super::progress::{AttemptOutcome, CallProgress, NodeStatus};
+use super::super::policy::{AGAIN_PAUSE, ATTEMPTS_MAX, LATE_FREE_MAX};
+use super::super::progress::{AttemptOutcome, CallProgress, CallTerms, NodeStatus, Wanted};
 use super::*;
-use crate::budget::REFUSED_PAUSE;
 use crate::node::UsualDelays;
 use crate::pick::{Candidate, pick};
 
@@ -46,12 +46,17 @@ struct ModelNode {
     has_fallen_silent: bool,
     /// When it replies to another call.
     speaks_at: Option<Nanoseconds>,
-    /// To the first and to the second attempt.
-    replies: [TimedReply; 2],
+    /// Whether its watcher has lost it.
+    is_lost: bool,
+    /// To each of its attempts; the last one to all further ones, too.
+    replies: [TimedReply; 3],
 }
 
 #[derive(Clone, Debug)]
 struct Schedule {
+    wanted: Wanted,
+    /// How many answers end a call for several.
+    quorum: usize,
     nodes: Vec<ModelNode>,
     class: Class,
     may_hedge: bool,
@@ -64,15 +69,23 @@ struct Schedule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Trace {
     asked: Vec<(Nanoseconds, usize)>,
+    answered: Vec<(Nanoseconds, usize)>,
+    stalled_at: Option<Nanoseconds>,
     ended_at: Nanoseconds,
     outcome: Option<ModelOutcome>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelOutcome {
-    Data { node: usize },
-    Fallback { node: usize },
+    Data {
+        node: usize,
+    },
+    Fallback {
+        node: usize,
+    },
     Limit(Option<u64>),
+    /// So many answers, where several or all are wanted.
+    Answers(usize),
     Lacking,
     Unavailable,
     Deadline,
@@ -148,13 +161,13 @@ fn any_node() -> impl Strategy<Value = ModelNode> {
     ];
     (
         (availability, 0_u64..4, 5_u64..200, 100_u64..400),
-        (any::<bool>(), any::<bool>(), prop::option::of(1_u64..2_000)),
-        [any_reply(), any_reply()],
+        (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(1_u64..2_000)),
+        [any_reply(), any_reply(), any_reply()],
     )
         .prop_map(
             |(
                 (availability, cost, usual, silence_max),
-                (is_probe_due, has_fallen_silent, speaks_at),
+                (is_probe_due, has_fallen_silent, is_lost, speaks_at),
                 replies,
             )| {
                 ModelNode {
@@ -164,6 +177,7 @@ fn any_node() -> impl Strategy<Value = ModelNode> {
                     silence_max: silence_max * MILLISECOND,
                     is_probe_due,
                     has_fallen_silent,
+                    is_lost,
                     speaks_at: speaks_at.map(|at| at * MILLISECOND),
                     replies,
                 }
@@ -174,8 +188,12 @@ fn any_node() -> impl Strategy<Value = ModelNode> {
 fn any_schedule() -> impl Strategy<Value = Schedule> {
     let nodes = prop::collection::vec(any_node(), 0..6);
     let class = prop::sample::select(Class::ALL.to_vec());
-    (nodes, class, prop::bool::weighted(0.8), 1_u64..4_000, 0_u32..8, 0_u32..4).prop_map(
-        |(nodes, class, may_hedge, deadline, retries, hedges)| Schedule {
+    let wanted = prop::sample::select(vec![Wanted::One, Wanted::Several, Wanted::All]);
+    let call = (wanted, 1_usize..4, class, prop::bool::weighted(0.8), 1_u64..4_000);
+    (call, nodes, 0_u32..8, 0_u32..4).prop_map(
+        |((wanted, quorum, class, may_hedge, deadline), nodes, retries, hedges)| Schedule {
+            wanted,
+            quorum,
             nodes,
             class,
             may_hedge,
@@ -186,11 +204,57 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
     )
 }
 
+impl Schedule {
+    /// How often a node may be late before its pauses are longer than a call waits for it.
+    const TIMES_LATE_MAX: usize = 6;
+
+    fn is_late_sometimes(&self) -> bool {
+        let mut replies = self.nodes.iter().flat_map(|node| node.replies);
+        replies.any(|(_, kind)| kind == ReplyKind::Behind)
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6_000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_schedule_of_replies_comes_to_what_the_naive_model_says(schedule in any_schedule()) {
         prop_assert_eq!(machine::run(&schedule), naive::run(&schedule));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_node_answers_twice(schedule in any_schedule()) {
+        let trace = machine::run(&schedule);
+        for (answered_at, node) in &trace.answered {
+            let again = trace.asked.iter().filter(|(at, asked)| asked == node && at > answered_at);
+            prop_assert_eq!(again.count(), 0, "node {} has answered", node);
+        }
+    }
+
+    #[test]
+    fn nodes_are_asked_within_limits_and_budgets(schedule in any_schedule()) {
+        let trace = machine::run(&schedule);
+        for node in 0..schedule.nodes.len() {
+            let asked = trace.asked.iter().filter(|(_, asked)| *asked == node).count();
+            prop_assert!(asked <= ATTEMPTS_MAX as usize + Schedule::TIMES_LATE_MAX, "{asked} times");
+        }
+        let has_free_attempts = schedule.wanted == Wanted::One || schedule.is_late_sometimes();
+        let worth = match schedule.wanted {
+            Wanted::One => 1,
+            Wanted::Several => schedule.quorum,
+            Wanted::All => schedule.nodes.len(),
+        };
+        if !has_free_attempts {
+            prop_assert!(trace.asked.len() <= worth + schedule.retries as usize);
+        }
+    }
+
+    #[test]
+    fn calls_end_by_their_deadlines(schedule in any_schedule()) {
+        prop_assert!(machine::run(&schedule).ended_at <= schedule.deadline);
     }
 }

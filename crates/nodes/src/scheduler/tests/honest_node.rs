@@ -37,7 +37,7 @@ proptest! {
             let call = RpcCall { may_hedge, ..quick() };
             for _ in 0..calls {
                 let deadline = Instant::now() + 1_000 * SECOND;
-                let answered = ask(&pool.nodes, &call, &judge, &pool.rules, deadline).await;
+                let answered = ask_one(pool.nodes.clone(), &call, &judge, &pool.rules, deadline).await;
                 prop_assert_eq!(answered.answer.map(|answered| answered.reply), result(DATA));
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! Nodes that do as they are told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcError, RpcReply};
 use crate::node::Node;
+use crate::node_id::NodeId;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
@@ -66,7 +67,8 @@ impl Script {
 
     /// This part as a node of the pool that has blocks up to 100.
     pub(crate) fn node(&self, name: &str) -> Arc<Node<Self>> {
-        let node = Node::new(name, self.clone());
+        static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+        let node = Node::new(NodeId::new(NEXT_ID.fetch_add(1, Relaxed)), name, self.clone());
         node.capabilities().admit();
         node.capabilities().set_head(BlockId { number: 100, hash: B256::ZERO });
         Arc::new(node)

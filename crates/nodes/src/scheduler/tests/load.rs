@@ -209,7 +209,7 @@ async fn a_node_that_becomes_slow_is_avoided() {
 #[tokio::test(start_paused = true)]
 async fn a_call_after_its_deadline_asks_no_node() {
     let pool = three();
-    let answered = ask(&pool.nodes, &quick(), &judge, &pool.rules, Instant::now()).await;
+    let answered = ask_one(pool.nodes.clone(), &quick(), &judge, &pool.rules, Instant::now()).await;
     assert_eq!(answered.answer.map(|answered| answered.reply), Err(CallFailure::Deadline));
     assert_eq!(pool.asked(), 0);
 }

@@ -26,10 +26,18 @@ impl NodeFacts for Facts<'_> {
         self.schedule.nodes[node].is_probe_due
     }
 
-    fn is_silent_since(&self, node: usize, then: Instant) -> bool {
-        let then = (then - self.begun).as_nanos() as Nanoseconds;
-        let has_spoken = self.schedule.nodes[node].speaks_at.is_some_and(|at| then < at && at <= self.now);
-        !has_spoken && self.replied_at[node] <= then
+    fn silent_since(&self, node: usize, then: Instant) -> Instant {
+        let spoken_at = self.schedule.nodes[node].speaks_at.filter(|at| *at <= self.now).unwrap_or(0);
+        let replied_at = self.replied_at[node].max(spoken_at);
+        then.max(self.begun + Duration::from_nanos(replied_at))
+    }
+
+    fn is_lost(&self, node: usize) -> bool {
+        self.schedule.nodes[node].is_lost
+    }
+
+    fn may_know_soon(&self, _: usize, _: bool) -> bool {
+        false
     }
 
     fn has_fallen_silent(&self, node: usize) -> bool {
@@ -58,10 +66,11 @@ pub(super) fn run(schedule: &Schedule) -> Trace {
     let (begun, count) = (Instant::now(), schedule.nodes.len());
     let call = RpcCall { class: schedule.class, may_hedge: schedule.may_hedge, ..quick() };
     let deadline = begun + Duration::from_nanos(schedule.deadline);
+    let terms = CallTerms::new(schedule.wanted, &call, ATTEMPTS_MAX, begun, deadline);
     let mut machine = Machine {
         schedule,
         begun,
-        progress: CallProgress::new(&call, count, deadline),
+        progress: CallProgress::new(terms, count),
         purse: Purse { retries: schedule.retries, hedges: schedule.hedges },
         awaited: vec![None; count],
         attempts: vec![0; count],
@@ -80,11 +89,15 @@ impl Machine<'_> {
     fn step(&mut self) {
         let now = self.begun + Duration::from_nanos(self.now);
         let Self { schedule, begun, replied_at, .. } = self;
+        if schedule.wanted == Wanted::Several {
+            self.progress.missing = schedule.quorum - self.progress.answers;
+        }
         let facts = Facts { schedule, begun: *begun, now: self.now, replied_at };
-        match next_action(&self.progress, &facts, ROUNDS_MAX, 0, now) {
+        match next_action(&self.progress, &facts, 0, now) {
             Action::AskFirst { best, probe } => {
                 let probe = probe.filter(|_| self.purse.hedge());
                 self.progress.has_prepaid_hedge = probe.is_some();
+                self.progress.first_attempts += 1;
                 self.start(probe.unwrap_or(best), now);
             }
             Action::Hedge { node, beside } => {
@@ -92,13 +105,19 @@ impl Machine<'_> {
                     self.progress.record_hedge(beside);
                     self.start(node, now);
                 } else {
-                    self.progress.record_hedge_refused(beside, REFUSED_PAUSE, now);
+                    self.progress.record_hedge_refused(beside, AGAIN_PAUSE, now);
                 }
             }
             Action::AskAnother(another) => self.ask_another(another, now),
             Action::ReportOverdue { node } => self.progress.record_overdue(node, now),
-            Action::Abandon { node } => self.drop_attempt(node, NodeStatus::Abandoned),
-            Action::BeginRound => self.progress.begin_round(REFUSED_PAUSE, now),
+            Action::Abandon { node } => {
+                self.awaited[node] = None;
+                self.progress.record_abandoned(node, now);
+            }
+            Action::ReportStalled => {
+                self.progress.has_stalled = true;
+                self.trace.stalled_at = Some(self.now);
+            }
             Action::WaitUntil(until) => self.wait((until - self.begun).as_nanos() as Nanoseconds),
             Action::Finish(ending) => self.finish(ending),
         }
@@ -112,10 +131,11 @@ impl Machine<'_> {
             Payment::Replacement => self.purse.retry(KEPT_FOR_RETRIES),
         };
         if !is_paid {
-            return self.progress.record_another_refused(another.is_worth_waiting_for, REFUSED_PAUSE, now);
+            return self.progress.record_another_refused(another.is_worth_waiting_for, AGAIN_PAUSE, now);
         }
         if let Some(oldest) = another.instead_of {
-            self.drop_attempt(oldest, NodeStatus::Failed);
+            self.awaited[oldest] = None;
+            self.progress.settle(oldest, AttemptOutcome::FailedForGood, AGAIN_PAUSE, now);
         }
         self.progress.record_started_another(another.fallback_wait, now);
         self.start(another.node, now);
@@ -124,16 +144,12 @@ impl Machine<'_> {
     fn start(&mut self, node: usize, now: Instant) {
         let ModelNode { usual, silence_max, replies, .. } = &self.schedule.nodes[node];
         let [hedge_delay, silence_max] = [*usual, *silence_max].map(Duration::from_nanos);
-        self.progress.record_started(node, UsualDelays { hedge_delay, silence_max }, now);
-        let (after, kind) = replies[self.attempts[node].min(1)];
+        let seems_down = seems_down(&self.schedule.nodes[node]);
+        self.progress.record_started(node, UsualDelays { hedge_delay, silence_max }, seems_down, now);
+        let (after, kind) = replies[self.attempts[node].min(2)];
         self.attempts[node] += 1;
         self.awaited[node] = after.map(|after| (self.now + after, kind));
         self.trace.asked.push((self.now, node));
-    }
-
-    fn drop_attempt(&mut self, node: usize, status: NodeStatus) {
-        self.awaited[node] = None;
-        self.progress.nodes[node] = status;
     }
 
     /// Waits for the first reply, at most until then.
@@ -149,26 +165,40 @@ impl Machine<'_> {
         self.now = at;
         self.awaited[node] = None;
         self.replied_at[node] = at;
+        let is_for_one = self.schedule.wanted == Wanted::One;
         let outcome = match kind {
-            ReplyKind::Data => AttemptOutcome::Answer(NodeReply::Result(Bytes::from_static(b"1"))),
-            ReplyKind::Null => AttemptOutcome::Doubtful(Bytes::from_static(b"null")),
-            ReplyKind::Guess => AttemptOutcome::Doubtful(Bytes::from_static(b"2")),
-            ReplyKind::Behind => AttemptOutcome::Behind,
+            ReplyKind::Data => AttemptOutcome::Answered,
+            ReplyKind::Behind => AttemptOutcome::Late,
             ReplyKind::Fault => AttemptOutcome::Failed,
             ReplyKind::NotHere => AttemptOutcome::Lacking,
+            _ if !is_for_one => AttemptOutcome::Answered,
+            ReplyKind::Null => AttemptOutcome::Doubtful { is_empty: true },
+            ReplyKind::Guess => AttemptOutcome::Doubtful { is_empty: false },
             ReplyKind::GrantsBlocks(blocks) => AttemptOutcome::Limited(RangeLimit { blocks: Some(blocks) }),
             ReplyKind::TooManyResults => AttemptOutcome::Limited(RangeLimit { blocks: None }),
         };
         let now = self.begun + Duration::from_nanos(self.now);
-        self.trace.outcome = self.progress.settle(node, outcome, now).map(|said| match said {
-            NodeReply::Limit(limit) => ModelOutcome::Limit(limit.blocks),
-            _ => ModelOutcome::Data { node },
-        });
+        self.progress.settle(node, outcome, AGAIN_PAUSE, now);
+        if self.progress.nodes[node].status == NodeStatus::Answered {
+            self.trace.answered.push((self.now, node));
+            match self.schedule.wanted {
+                Wanted::One => self.trace.outcome = Some(ModelOutcome::Data { node }),
+                Wanted::Several if self.progress.answers == self.schedule.quorum => {
+                    self.trace.outcome = Some(ModelOutcome::Answers(self.schedule.quorum));
+                }
+                Wanted::Several | Wanted::All => {}
+            }
+        } else if let Some(limit) = self.progress.agreed_limit() {
+            self.trace.outcome = Some(ModelOutcome::Limit(limit.blocks));
+        }
     }
 
     fn finish(&mut self, ending: Ending) {
-        let fallback =
-            self.progress.fallback.as_ref().map(|(node, _)| ModelOutcome::Fallback { node: *node });
+        if self.schedule.wanted != Wanted::One {
+            self.trace.outcome = Some(ModelOutcome::Answers(self.progress.answers));
+            return;
+        }
+        let fallback = self.progress.fallback.map(|fallback| ModelOutcome::Fallback { node: fallback.node });
         let limit = || self.progress.widest_limit().map(|(_, limit)| ModelOutcome::Limit(limit.blocks));
         let failed = match ending {
             Ending::TimeUp => ModelOutcome::Deadline,
@@ -177,4 +207,8 @@ impl Machine<'_> {
         };
         self.trace.outcome = Some(fallback.or_else(limit).unwrap_or(failed));
     }
+}
+
+pub(super) fn seems_down(node: &ModelNode) -> bool {
+    node.availability == Availability::Down || node.has_fallen_silent
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use alloy_consensus::Header;
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -13,21 +13,23 @@ use tokio::sync::watch;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{ExclusionReason, HeadHint, HistoryReaches, Watched};
+use super::super::{ExclusionReason, HeadHint, HistoryReaches, Watched};
 use crate::call::{Ask, BlockId, Fault, RpcCall, RpcError, RpcReply};
 use crate::node_fault::NodeFault;
+use crate::node_id::NodeId;
+use crate::partner::{PartnerQuota, PartnerTerms};
 
 /// Every block that was ever made.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World(Arc<Mutex<HashMap<B256, Header>>>);
+pub(crate) struct World(Arc<Mutex<HashMap<B256, Header>>>);
 
 impl World {
-    pub(super) fn genesis(&self, salt: u8) -> B256 {
+    pub(crate) fn genesis(&self, salt: u8) -> B256 {
         self.put(Header { extra_data: vec![salt].into(), ..Header::default() })
     }
 
     /// Blocks upon `from`; those of equal salt are equal.
-    pub(super) fn grow(&self, from: B256, blocks: u64, salt: u8) -> B256 {
+    pub(crate) fn grow(&self, from: B256, blocks: u64, salt: u8) -> B256 {
         (0..blocks).fold(from, |parent_hash, _| {
             let number = self.header(parent_hash).number + 1;
             let extra_data = vec![salt].into();
@@ -35,11 +37,18 @@ impl World {
         })
     }
 
-    pub(super) fn id(&self, hash: B256) -> BlockId {
+    /// A block with a transaction upon `parent`.
+    pub(crate) fn send(&self, parent: B256) -> B256 {
+        let number = self.header(parent).number + 1;
+        let header = Header { parent_hash: parent, number, timestamp: number * 12, ..Header::default() };
+        self.put(Header { transactions_root: SENT_ROOT, gas_limit: 30_000_000, ..header })
+    }
+
+    pub(crate) fn id(&self, hash: B256) -> BlockId {
         BlockId { number: self.header(hash).number, hash }
     }
 
-    pub(super) fn ancestor(&self, of: B256, generations: u64) -> B256 {
+    pub(crate) fn ancestor(&self, of: B256, generations: u64) -> B256 {
         (0..generations).fold(of, |hash, _| self.header(hash).parent_hash)
     }
 
@@ -56,7 +65,8 @@ impl World {
     fn json(&self, hash: B256) -> Value {
         let mut block = serde_json::to_value(self.header(hash)).expect("a header is JSON");
         block["hash"] = json!(hash);
-        block["transactions"] = json!([]);
+        let is_sent_in = self.header(hash).transactions_root == SENT_ROOT;
+        block["transactions"] = if is_sent_in { json!([SENT_ROOT]) } else { json!([]) };
         block["uncles"] = json!([]);
         block
     }
@@ -64,7 +74,7 @@ impl World {
 
 /// How a node behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     Well,
     Dead,
     /// Takes calls and never answers.
@@ -77,47 +87,58 @@ pub(super) enum Behaviour {
     Forgetful,
 }
 
+/// The root of the transactions of a block that has one.
+const SENT_ROOT: B256 = B256::repeat_byte(0x51);
+
 /// What an answer takes.
 const ANSWERED_AFTER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(super) struct ModelScript {
-    pub(super) mood: Behaviour,
-    pub(super) chain_id: u64,
-    pub(super) head: B256,
+pub(crate) struct ModelScript {
+    pub(crate) mood: Behaviour,
+    pub(crate) chain_id: u64,
+    pub(crate) head: B256,
     /// How far below the head safe and finalized are; `None` does not know the tags.
-    pub(super) marks_below: Option<(u64, u64)>,
-    pub(super) lowest_state: u64,
-    /// What it says of states below that.
-    pub(super) state_error: &'static str,
-    pub(super) hints: Option<watch::Receiver<Option<HeadHint>>>,
+    pub(crate) marks_below: Option<(u64, u64)>,
+    pub(crate) lowest_state: u64,
+    /// The error that it returns for states below that; zero without one.
+    pub(crate) state_error: Option<&'static str>,
+    /// The block with the only transaction, which raised the nonce of its sender.
+    pub(crate) sent_in: Option<u64>,
+    pub(crate) hints: Option<watch::Receiver<Option<HeadHint>>>,
     /// How often it answers with an error when it is asked for block 0.
-    pub(super) genesis_errors: u32,
+    pub(crate) genesis_errors: u32,
+    /// What it answers to `eth_capabilities`, which it does not have otherwise.
+    pub(crate) capabilities: Option<Value>,
 }
 
 /// What the watcher said of it.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
-    pub(super) faults: Vec<Fault>,
-    pub(super) head: Option<BlockId>,
-    pub(super) lowest_state: Option<u64>,
-    pub(super) history: Option<HistoryReaches>,
-    pub(super) exclusion: Option<ExclusionReason>,
+pub(crate) struct Noted {
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) head: Option<BlockId>,
+    pub(crate) lowest_state: Option<u64>,
+    pub(crate) history: Option<HistoryReaches>,
+    pub(crate) exclusion: Option<ExclusionReason>,
     /// Whether polls have failed since the last reply.
-    pub(super) is_lost: bool,
-    pub(super) calls: HashMap<&'static str, usize>,
+    pub(crate) is_lost: bool,
+    pub(crate) calls: HashMap<&'static str, usize>,
+    pub(crate) is_admitted: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct ModelNode {
+pub(crate) struct ModelNode {
+    id: NodeId,
     name: String,
-    pub(super) world: World,
-    pub(super) script: Mutex<ModelScript>,
-    pub(super) noted: Mutex<Noted>,
+    pub(crate) world: World,
+    pub(crate) script: Mutex<ModelScript>,
+    pub(crate) noted: Mutex<Noted>,
+    /// What it may be asked if it is a partner.
+    partner_terms: Option<PartnerTerms>,
 }
 
 impl ModelNode {
-    pub(super) fn new(number: usize, world: &World, head: B256) -> Arc<Self> {
+    pub(crate) fn new(number: usize, world: &World, head: B256) -> Arc<Self> {
         let (mood, marks_below) = (Behaviour::Well, Some((2, 4)));
         let script = ModelScript {
             mood,
@@ -125,23 +146,35 @@ impl ModelNode {
             head,
             marks_below,
             lowest_state: 0,
-            state_error: "missing trie node",
+            state_error: Some("missing trie node"),
+            sent_in: None,
             hints: None,
             genesis_errors: 0,
+            capabilities: None,
         };
         let name = format!("model-{number}");
-        Arc::new(Self { name, world: world.clone(), script: Mutex::new(script), noted: Mutex::default() })
+        let id = NodeId::new(u32::try_from(number).expect("there are few nodes"));
+        let (script, noted) = (Mutex::new(script), Mutex::default());
+        Arc::new(Self { id, name, world: world.clone(), script, noted, partner_terms: None })
     }
 
-    pub(super) fn set_head(&self, head: B256) {
+    /// A node of another provider.
+    pub(crate) fn partner(number: usize, world: &World, head: B256, calls_per_day: u64) -> Arc<Self> {
+        let node = Self::new(number, world, head);
+        let quota = PartnerQuota { calls_per_second: 100, calls_per_day };
+        let partner_terms = Some(PartnerTerms::new(None, quota));
+        Arc::new(Self { partner_terms, ..Arc::into_inner(node).expect("nobody else has it") })
+    }
+
+    pub(crate) fn set_head(&self, head: B256) {
         self.script.lock().head = head;
     }
 
-    pub(super) fn set_mood(&self, mood: Behaviour) {
+    pub(crate) fn set_mood(&self, mood: Behaviour) {
         self.script.lock().mood = mood;
     }
 
-    fn answer(&self, call: &RpcCall) -> RpcReply {
+    pub(crate) fn answer(&self, call: &RpcCall) -> RpcReply {
         let params: Vec<Value> = serde_json::from_slice(&call.params).expect("params are an array");
         let mut script = self.script.lock();
         if call.method == "eth_getBlockByNumber" && params[0] == "0x0" && script.genesis_errors > 0 {
@@ -153,10 +186,21 @@ impl ModelNode {
             "web3_clientVersion" => json!("model/v1"),
             "eth_syncing" if script.mood == Behaviour::Syncing => json!({"currentBlock": "0x1"}),
             "eth_syncing" => json!(false),
-            "eth_getBalance" if number(&params[1]) < script.lowest_state => {
-                return error(script.state_error);
+            "eth_getBalance" | "eth_getTransactionCount" => {
+                let (block, is_nonce) = (number(&params[1]), call.method == "eth_getTransactionCount");
+                let is_dropped = block < script.lowest_state;
+                match script.state_error.filter(|_| is_dropped) {
+                    Some(state_error) => return error(state_error),
+                    None if is_nonce && !is_dropped && script.sent_in.is_some_and(|sent| sent <= block) => {
+                        json!("0x1")
+                    }
+                    None => json!("0x0"),
+                }
             }
-            "eth_getBalance" => json!("0x0"),
+            "eth_getTransactionByBlockHashAndIndex" => {
+                json!({ "from": Address::ZERO, "nonce": "0x0", "type": "0x0", "r": "0x1" })
+            }
+            "eth_getTransactionByHash" | "eth_getTransactionReceipt" => Value::Null,
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {
                 match self.find(&script, call.method, &params[0]) {
                     Some(hash) => self.block(&script, hash),
@@ -164,9 +208,10 @@ impl ModelNode {
                     None => Value::Null,
                 }
             }
-            "eth_capabilities" => {
-                return error("the method eth_capabilities does not exist/is not available");
-            }
+            "eth_capabilities" => match &script.capabilities {
+                Some(capabilities) => capabilities.clone(),
+                None => return error("the method eth_capabilities does not exist/is not available"),
+            },
             other => panic!("nobody asks a node for {other}"),
         };
         RpcReply::Result(Bytes::from(result.to_string()))
@@ -229,6 +274,10 @@ impl Ask for ModelNode {
 impl Watched for ModelNode {
     type Client = Self;
 
+    fn id(&self) -> NodeId {
+        self.id
+    }
+
     fn client(&self) -> &Self {
         self
     }
@@ -270,12 +319,18 @@ impl Watched for ModelNode {
         self.noted.lock().history.is_some()
     }
 
+    fn partner_terms(&self) -> Option<&PartnerTerms> {
+        self.partner_terms.as_ref()
+    }
+
     fn exclude(&self, reason: &ExclusionReason) {
-        self.noted.lock().exclusion = Some(reason.clone());
+        let mut noted = self.noted.lock();
+        (noted.exclusion, noted.is_admitted) = (Some(reason.clone()), false);
     }
 
     fn admit(&self) {
-        self.noted.lock().exclusion = None;
+        let mut noted = self.noted.lock();
+        (noted.exclusion, noted.is_admitted) = (None, true);
     }
 
     fn hints(&self) -> Option<watch::Receiver<Option<HeadHint>>> {

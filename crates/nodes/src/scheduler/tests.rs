@@ -3,17 +3,20 @@ use std::time::Duration;
 
 use tokio::time::{advance, sleep};
 
-use super::script::{Act, MS, Script, quick};
 use super::*;
 use crate::call::{Class, Fault, Needs};
 use crate::dialect::Meaning as Words;
 use crate::health::{Availability, BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::node::{Membership, MissingCapability};
+use crate::view::ViewSettings;
+use script::{Act, MS, Script, quick};
 
 mod honest_node;
 mod load;
 mod model;
 mod nulls;
+pub(crate) mod script;
+mod several;
 
 const DATA: &str = r#""0x2a""#;
 const LIE: &str = r#""0xbad""#;
@@ -23,6 +26,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const REVERTED: i64 = 3;
 const NO_METHOD: i64 = -32601;
 const NO_STATE: i64 = -32001;
+const NO_BLOCK: i64 = -32002;
 const TOO_WIDE: i64 = -32005;
 const TOO_MANY: i64 = -9;
 const BROKEN: i64 = -32603;
@@ -31,8 +35,8 @@ const UNCLEAR: i64 = -32000;
 /// Nodes that play parts, and the rules between them.
 struct Pool {
     scripts: Vec<Script>,
-    nodes: Vec<Arc<Node<Script>>>,
-    rules: AttemptRules,
+    nodes: Nodes<Script>,
+    rules: CallRules,
 }
 
 impl Pool {
@@ -43,12 +47,13 @@ impl Pool {
     fn seeded(scripts: Vec<Script>, seed: u64) -> Self {
         let nodes = scripts.iter().enumerate().map(|(n, script)| script.node(&format!("node-{n}:8545")));
         let (budgets, rng) = (Budgets::new(Instant::now()), NodeRng::seeded(seed));
-        let rules = AttemptRules { budgets, rng, read, rounds_max: ROUNDS_MAX };
-        Self { nodes: nodes.collect(), scripts, rules }
+        let view = NodesView::new(ViewSettings::default());
+        let rules = CallRules { budgets, rng, read, view };
+        Self { nodes: Arc::new(nodes.collect()), scripts, rules }
     }
 
     async fn ask(&self, call: &RpcCall) -> Result<PoolAnswer<Script>, CallFailure> {
-        ask(&self.nodes, call, &judge, &self.rules, Instant::now() + 10 * SECOND).await.answer
+        ask_one(self.nodes.clone(), call, &judge, &self.rules, Instant::now() + 10 * SECOND).await.answer
     }
 
     /// The result of a quick call, and how long it took.
@@ -82,7 +87,7 @@ impl Pool {
     }
 }
 
-fn judge(_node: usize, result: &Bytes) -> Judging<'static, Judgement> {
+fn judge(_node: NodeId, result: &Bytes) -> Judging<'static, Judgement> {
     Judging::Done(match &result[..] {
         b"null" => Judgement::Doubtful,
         result if result == LIE.as_bytes() => Judgement::Wrong(ProofFailure::Malformed),
@@ -95,6 +100,7 @@ fn read(error: &RpcError, _call: &RpcCall) -> ErrorMeaning {
         REVERTED => ErrorMeaning::Caller(CallerError(Words::Reverted { data: None })),
         NO_METHOD => ErrorMeaning::NotHere(MissingCapability::Method),
         NO_STATE => ErrorMeaning::NotHere(MissingCapability::State),
+        NO_BLOCK => ErrorMeaning::NotHere(MissingCapability::Block),
         TOO_WIDE => ErrorMeaning::Limit(RangeLimit { blocks: Some(1_000) }),
         TOO_MANY => ErrorMeaning::Limit(RangeLimit { blocks: None }),
         UNCLEAR => ErrorMeaning::Unclear,
@@ -214,17 +220,19 @@ async fn what_no_node_has_is_said_now_and_later() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_may_be_checked_elsewhere_within_the_time_of_the_call() {
     let pool = Pool::of([Script::answers(DATA)]);
-    let slowly = |_: usize, _: &Bytes| {
+    let slowly = |_: NodeId, _: &Bytes| {
         Judging::Elsewhere(Box::pin(async {
             sleep(SECOND).await;
             Some(Judgement::Believed)
         }))
     };
-    let in_time = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + 2 * SECOND).await;
-    assert_eq!(in_time.findings, [(0, Some(Judgement::Believed))]);
+    let in_time =
+        ask_one(pool.nodes.clone(), &quick(), &slowly, &pool.rules, Instant::now() + 2 * SECOND).await;
+    assert_eq!(in_time.findings, [(pool.nodes[0].id(), Some(Judgement::Believed))]);
     assert_eq!(in_time.answer.map(|answered| answered.reply), result(DATA));
-    let too_late = ask(&pool.nodes, &quick(), &slowly, &pool.rules, Instant::now() + SECOND / 2).await;
-    assert_eq!(too_late.findings, [(0, None)]);
+    let too_late =
+        ask_one(pool.nodes.clone(), &quick(), &slowly, &pool.rules, Instant::now() + SECOND / 2).await;
+    assert_eq!(too_late.findings, [(pool.nodes[0].id(), None)]);
     assert_eq!(too_late.answer.err(), Some(CallFailure::Unchecked));
     assert_eq!(pool.availability(0), Availability::Up, "it is not the node's fault");
 }
@@ -244,6 +252,23 @@ async fn a_node_that_grants_less_than_others_is_not_asked_for_more() {
     for _ in 0..3 {
         let said = pool.ask(&wide).await.map(|answered| answered.reply);
         assert_eq!(said, Ok(NodeReply::Limit(RangeLimit { blocks: Some(1_000) })), "when nobody grants more");
+    }
+}
+
+/// Of nodes with different limits, a call with much gas goes to those that grant it.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_grants_less_gas_is_not_asked_for_more() {
+    let wants = |gas| RpcCall { needs: Needs { gas, ..quick().needs }, ..quick() };
+    for seed in 0..20 {
+        let pool =
+            Pool::seeded(vec![Script::answers(LIE), Script::answers(DATA), Script::answers(DATA)], seed);
+        pool.nodes[0].capabilities().record_gas_refused(600_000_000, Some(1 << 24));
+        pool.nodes[1].capabilities().record_gas_refused(600_000_000, Some(30_000_000));
+        assert_eq!(pool.ask(&wants(20_000_000)).await.map(|answered| answered.reply), result(DATA));
+        assert_eq!(pool.ask(&wants(40_000_000)).await.map(|answered| answered.reply), result(DATA));
+        assert_eq!(pool.scripts[0].asked(), 0);
+        assert!(pool.scripts[1].asked() <= 1, "for the smaller one");
+        assert!(pool.scripts[2].asked() >= 1);
     }
 }
 
