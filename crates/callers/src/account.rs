@@ -1,10 +1,10 @@
 //! Accounts, with the limits that all keys of an account share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::{ArcSwap, Guard};
-use resources::{AccountId, MonoTime};
+use resources::{AccountId, MonoTime, Rest};
 
 use crate::credit_limits::CreditLimits;
 use crate::plans::Plan;
@@ -21,8 +21,8 @@ pub struct Account {
     is_suspended: AtomicBool,
     pub credit_limits: CreditLimits,
     pub calls_in_flight: AtomicUsize,
-    /// Time until which pooled calls of this account are not tried inline, in nanoseconds of the process; set by `answers`.
-    pub no_inline_tries_until: AtomicU64,
+    /// While it lasts, pooled calls of this account are not tried inline; `answers` extends it.
+    pub inline_tries_rest: Rest,
 }
 
 impl Account {
@@ -36,7 +36,7 @@ impl Account {
             is_suspended: AtomicBool::new(false),
             credit_limits,
             calls_in_flight: AtomicUsize::new(0),
-            no_inline_tries_until: AtomicU64::new(0),
+            inline_tries_rest: Rest::default(),
         }
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod audit; // entries of the audit log
 pub(crate) mod credential; // new keys and their handles
 mod lists; // lists, page by page
 mod names; // which names are accepted
-mod summaries; // accounts and keys as operators see them
+mod summaries; // keys as operators see them
 mod usage; // reports of usage
 
 use std::collections::HashSet;
@@ -16,31 +16,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resources::{counted, unix_seconds, unix_time};
-use store::{
-    AccountRecord, AccountStatus, HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction,
-};
+use store::{HashKey, KeyRecord, KeyStatus, Store, StoreFailure, StoreTransaction};
 
-pub use store::{AUDIT_COUNT_MAX, KeyAgePosition, KeyDaySum, ListPage, NamePosition};
+pub use store::{
+    AUDIT_COUNT_MAX, AccountRecord, AccountStatus, KeyAgePosition, KeyDaySum, ListPage, NamePosition,
+};
 
 pub use self::audit::AuditEntry;
 pub use self::lists::{AccountCounts, FoundKey};
 pub use self::names::NAME_CHARACTERS_MAX;
 use self::names::check_name;
 pub(crate) use self::names::is_invisible;
-pub use self::summaries::{AccountSummary, KeyListEntry, KeySummary, NewKey};
+pub use self::summaries::{KeySummary, NewKey};
 use crate::feed::{ChangeEffect, FeedHandle};
 use crate::key_rules::KeyRuleError;
-use crate::ledger_text::ledger_text;
 use crate::local_revocations::{LocalRevocation, LocalRevocations};
-use crate::plans::{Plan, Plans};
-use crate::stored_settings::{KeySettingsChange, StoredSettings};
+use crate::plans::{CurrentPlans, Plan, Plans};
+use crate::policy::{KEYS_OF_ACCOUNT_MAX, OVERLAP_SECONDS_MAX};
+use crate::stored_settings::{KeyPatch, StoredSettings};
 use crate::usage::UsageSettings;
-
-/// Valid keys of one account, whatever its plan allows: people and programs can still read a list of them.
-const KEYS_MAX: u64 = 10_000;
-
-/// The longest time for which an old key is accepted after a rotation.
-const OVERLAP_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// Why a change was not made, or a question not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +72,7 @@ impl From<KeyRuleError> for AdministrationError {
     }
 }
 
-/// What a change has made.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed<T> {
     pub made: T,
@@ -94,15 +88,13 @@ impl<T> Deref for Changed<T> {
     }
 }
 
-/// What a new key is to be.
 #[derive(Clone, Debug, Default)]
 pub struct KeyCreation {
-    /// The name of its account.
     pub account: String,
     pub name: String,
     /// When it expires, in seconds since 1970.
     pub expires_at: Option<i64>,
-    pub settings: KeySettingsChange,
+    pub settings: KeyPatch,
 }
 
 /// Which key is revoked on this gateway alone.
@@ -120,8 +112,8 @@ pub enum LocalKey {
 #[derive(Debug)]
 pub struct Administration {
     store: Store,
-    plans: Plans,
-    /// Names of accounts in the configuration. An account of the store with such a name would share its usage.
+    plans: CurrentPlans,
+    /// Names of accounts in the configuration, if there is no feed that knows them. An account of the store with such a name would share its usage.
     configured_accounts: HashSet<String>,
     feed: Option<FeedHandle>,
     /// Keys that are revoked on this gateway, if no gateway runs; a feed has them otherwise.
@@ -130,20 +122,23 @@ pub struct Administration {
 }
 
 impl Administration {
-    pub fn new(store: Store, plans: Plans) -> Self {
+    pub fn new(store: Store, plans: impl Into<CurrentPlans>) -> Self {
         let (configured_accounts, usage) = (HashSet::new(), UsageSettings::default());
-        Self { store, plans, configured_accounts, feed: None, local_revocations: None, usage }
+        Self { store, plans: plans.into(), configured_accounts, feed: None, local_revocations: None, usage }
     }
 
     /// Refuses new accounts with the names of these, which the configuration has.
     pub fn with_configured_accounts<'a>(self, names: impl Iterator<Item = &'a str>) -> Self {
-        let configured_accounts = names.map(|name| ledger_text(name).into_owned()).collect();
+        let configured_accounts = names.map(str::to_owned).collect();
         Self { configured_accounts, ..self }
     }
 
     /// Whether a key of the configuration belongs to an account with this name.
     pub(crate) fn is_configured_account(&self, name: &str) -> bool {
-        self.configured_accounts.contains(name)
+        match &self.feed {
+            Some(feed) => feed.has_configured_account(name),
+            None => self.configured_accounts.contains(name),
+        }
     }
 
     /// Makes changes wait until the directory of this process has them.
@@ -161,14 +156,13 @@ impl Administration {
         actor: &str,
         name: &str,
         plan: &str,
-    ) -> Result<Changed<AccountSummary>, AdministrationError> {
+    ) -> Result<Changed<AccountRecord>, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let account = self.add_account(&mut change, actor, name, plan).await?;
         let effect = self.commit(change).await?;
-        Ok(Changed { made: account.into(), effect })
+        Ok(Changed { made: account, effect })
     }
 
-    /// Adds an account to a change.
     pub(crate) async fn add_account(
         &self,
         change: &mut StoreTransaction,
@@ -177,7 +171,7 @@ impl Administration {
         plan: &str,
     ) -> Result<AccountRecord, AdministrationError> {
         check_name("name", name)?;
-        let (name, plan) = (name.to_owned(), self.plan(plan)?.name.clone());
+        let (name, plan) = (name.to_owned(), self.plan(plan)?.name);
         if self.is_configured_account(&name) {
             return Err(AdministrationError::AlreadyExists { what: "account", name });
         }
@@ -193,9 +187,8 @@ impl Administration {
         Ok(account)
     }
 
-    /// The account with a name.
-    pub async fn account(&self, name: &str) -> Result<AccountSummary, AdministrationError> {
-        Ok(self.store.account_named(name).await?.ok_or_else(|| no_account(name))?.into())
+    pub async fn account(&self, name: &str) -> Result<AccountRecord, AdministrationError> {
+        self.store.account_named(name).await?.ok_or_else(|| no_account(name))
     }
 
     /// A key of an account. A key of another account is not found.
@@ -207,8 +200,8 @@ impl Administration {
     }
 
     /// The plans that accounts can have.
-    pub fn plans(&self) -> &Plans {
-        &self.plans
+    pub fn plans(&self) -> Arc<Plans> {
+        self.plans.now()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -219,7 +212,7 @@ impl Administration {
         &self,
         actor: &str,
         name: &str,
-    ) -> Result<Changed<AccountSummary>, AdministrationError> {
+    ) -> Result<Changed<AccountRecord>, AdministrationError> {
         self.set_account_status(actor, name, AccountStatus::Suspended, "account.suspend").await
     }
 
@@ -227,7 +220,7 @@ impl Administration {
         &self,
         actor: &str,
         name: &str,
-    ) -> Result<Changed<AccountSummary>, AdministrationError> {
+    ) -> Result<Changed<AccountRecord>, AdministrationError> {
         self.set_account_status(actor, name, AccountStatus::Active, "account.resume").await
     }
 
@@ -237,14 +230,14 @@ impl Administration {
         name: &str,
         status: AccountStatus,
         action: &str,
-    ) -> Result<Changed<AccountSummary>, AdministrationError> {
+    ) -> Result<Changed<AccountRecord>, AdministrationError> {
         let mut change = self.store.begin_change().await?;
         let mut account = account_named(&mut change, name).await?;
         account.status = status;
         change.update_account(&account).await?;
         audit::add(&mut change, actor, action, name, &[]).await?;
         let effect = self.commit(change).await?;
-        Ok(Changed { made: account.into(), effect })
+        Ok(Changed { made: account, effect })
     }
 
     /// Moves an account to another plan. The account must not have more keys than that plan allows.
@@ -253,17 +246,17 @@ impl Administration {
         actor: &str,
         name: &str,
         plan: &str,
-    ) -> Result<Changed<AccountSummary>, AdministrationError> {
+    ) -> Result<Changed<AccountRecord>, AdministrationError> {
         let plan = self.plan(plan)?;
         let mut change = self.store.begin_change().await?;
         let mut account = account_named(&mut change, name).await?;
-        check_key_count(&mut change, &account, plan, 0).await?;
-        let before = std::mem::replace(&mut account.plan, plan.name.clone());
+        check_key_count(&mut change, &account, &plan, 0).await?;
+        let before = std::mem::replace(&mut account.plan, plan.name);
         change.update_account(&account).await?;
         let details = [("before", before.as_str()), ("plan", account.plan.as_str())];
         audit::add(&mut change, actor, "account.plan", name, &details).await?;
         let effect = self.commit(change).await?;
-        Ok(Changed { made: account.into(), effect })
+        Ok(Changed { made: account, effect })
     }
 
     pub async fn create_key(
@@ -284,7 +277,7 @@ impl Administration {
         let settings = checked_json(&settings, hash_key, &id)?;
         let mut change = self.store.begin_change().await?;
         let account = account_named(&mut change, &creation.account).await?;
-        check_key_count(&mut change, &account, self.plan(&account.plan)?, 1).await?;
+        check_key_count(&mut change, &account, &self.plan(&account.plan)?, 1).await?;
         let row = KeyRecord {
             prefix: credential::prefix(&key),
             hash: hash_key.hash_key(key.as_bytes()),
@@ -335,7 +328,7 @@ impl Administration {
         };
         old.expires_at = Some(old.expires_at.map_or(overlap_end, |at| at.min(overlap_end)));
         change.update_key(&old).await?;
-        check_key_count(&mut change, &account, self.plan(&account.plan)?, 0).await?;
+        check_key_count(&mut change, &account, &self.plan(&account.plan)?, 0).await?;
         change.insert_key(&new).await?;
         audit::add(&mut change, actor, "key.rotate", id, &[("new_key", &new.id)]).await?;
         let effect = self.commit(change).await?;
@@ -414,14 +407,14 @@ impl Administration {
         &self,
         actor: &str,
         id: &str,
-        settings_change: &KeySettingsChange,
+        patch: &KeyPatch,
     ) -> Result<Changed<KeySummary>, AdministrationError> {
         let hash_key = &self.hash_key().await?;
         self.change_key(actor, "key.settings", id, |key| {
             let mut settings = StoredSettings::parse(&key.settings)?;
-            settings.change(settings_change, hash_key, id)?;
+            settings.change(patch, hash_key, id)?;
             key.settings = checked_json(&settings, hash_key, id)?;
-            Ok(audit::settings_details(&settings, settings_change))
+            Ok(audit::settings_details(&settings, patch))
         })
         .await
     }
@@ -444,9 +437,10 @@ impl Administration {
         Ok(Changed { made: KeySummary::new(key, &account.name), effect })
     }
 
-    pub(crate) fn plan(&self, name: &str) -> Result<&Plan, AdministrationError> {
-        self.plans.named(name).ok_or_else(|| {
-            let names: Vec<_> = self.plans.names().collect();
+    pub(crate) fn plan(&self, name: &str) -> Result<Plan, AdministrationError> {
+        let plans = self.plans();
+        plans.named(name).cloned().ok_or_else(|| {
+            let names: Vec<_> = plans.names().collect();
             let message = format!("unknown plan `{name}`; must be one of {}", names.join(", "));
             AdministrationError::Invalid { field: "plan", message }
         })
@@ -502,14 +496,14 @@ async fn valid_key(
     Ok((key, account))
 }
 
-/// Refuses more valid keys, `added` ones included, than the plan allows, and more than [`KEYS_MAX`].
+/// Refuses more valid keys, `added` ones included, than the plan allows, and more than [`KEYS_OF_ACCOUNT_MAX`].
 async fn check_key_count(
     change: &mut StoreTransaction,
     account: &AccountRecord,
     plan: &Plan,
     added: u64,
 ) -> Result<(), AdministrationError> {
-    let max = plan.keys_max.unwrap_or(KEYS_MAX).min(KEYS_MAX);
+    let max = plan.keys_max.unwrap_or(KEYS_OF_ACCOUNT_MAX).min(KEYS_OF_ACCOUNT_MAX);
     let count = change.count_valid_keys(account.id, unix_seconds()).await?;
     if u64::try_from(count).unwrap_or(0).saturating_add(added) > max {
         return Err(AdministrationError::TooManyKeys { plan: plan.name.clone(), max });
@@ -539,9 +533,9 @@ fn rotated_settings(
         let message = "the key has a secret; give the secret of the new key".to_owned();
         return Err(AdministrationError::Invalid { field: "secret", message });
     }
-    let secret = secret.map(|secret| Some(secret.to_owned()));
-    let change = KeySettingsChange { secret, ..KeySettingsChange::default() };
-    settings.change(&change, hash_key, new_id)?;
+    if let Some(secret) = secret {
+        settings.set_secret(Some(secret), hash_key, new_id)?;
+    }
     checked_json(&settings, hash_key, new_id)
 }
 

@@ -1,7 +1,8 @@
 //! Credit limits of an account or a key: a token bucket per second, and a quota per day.
 //!
-//! The request path takes credits from memory only. If the limits are shared with other instances, a thread of
-//! [`SharedLimits`] reports their use and changes the part that belongs to this instance.
+//! The request path takes credits from memory only. If the limit per second is shared with other instances, a thread of
+//! [`SharedLimits`] reports its use and changes the part that belongs to this instance. What others have used of the day comes from
+//! the store.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +21,7 @@ pub struct CreditLimits {
     sharing: OnceLock<SharedName>,
 }
 
-/// Under which name the limits are shared with other instances.
+/// The name under which the limit per second is shared with other instances.
 #[derive(Debug)]
 struct SharedName {
     shared: Arc<SharedLimits>,
@@ -47,12 +48,17 @@ impl CreditLimits {
         }
     }
 
-    /// From now on the limits hold over all instances that use the same name. The first name stays.
+    /// From now on the limit per second holds over all instances that use the same name. The first name stays.
     pub fn share_as(&self, name: &str, shared: &Arc<SharedLimits>) {
         self.sharing.get_or_init(|| SharedName { shared: Arc::clone(shared), name: name.into() });
         if let Some(state) = self.state.get() {
             state.lock().share_as(name);
         }
+    }
+
+    /// The limits per second and per day.
+    pub(crate) fn limits(&self) -> [Option<u64>; 2] {
+        self.state.get().map_or([None; 2], |state| state.lock().limits())
     }
 
     /// Makes sure that at least this many credits count as used today, such as those that were used before a restart.
@@ -62,7 +68,7 @@ impl CreditLimits {
         }
     }
 
-    /// The credits that were used today, over all instances that share the limit, as far as this one knows.
+    /// The credits that were used today, over all instances with the same store, as far as this one knows.
     pub(crate) fn used_today(&self, unix_seconds: u64) -> u64 {
         self.state.get().map_or(0, |state| state.lock().used_today(unix_seconds))
     }

@@ -4,15 +4,7 @@ use std::time::Duration;
 
 use resources::MonoTime;
 
-/// Demand is averaged over about this time: longer than the pauses between the calls of a busy caller, and short enough to
-/// follow callers that move from one instance to another.
-const AVERAGED_OVER: Duration = Duration::from_secs(1);
-
-/// Callers that were silent for so long have moved, or make a call now and then: their demand is at most that of one call.
-const SILENT: Duration = Duration::from_secs(1);
-
-/// Shorter times are not measured, because one call would look like a flood.
-const MEASURED_MIN: Duration = Duration::from_millis(10);
+use crate::policy::{DEMAND_AVERAGED_OVER, DEMAND_MEASURED_MIN, SILENT_AFTER};
 
 /// An exponential average of the credits that are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +39,12 @@ impl Demand {
     pub(crate) fn measure(&mut self, now: MonoTime) -> u64 {
         let elapsed = now.since(self.measured_at);
         let per_second = match self.per_second {
-            None => self.asked as f64 / elapsed.as_secs_f64().max(AVERAGED_OVER.as_secs_f64()),
-            Some(average) if elapsed < MEASURED_MIN => return average as u64,
+            None => self.asked as f64 / elapsed.as_secs_f64().max(DEMAND_AVERAGED_OVER.as_secs_f64()),
+            Some(average) if elapsed < DEMAND_MEASURED_MIN => return average as u64,
             Some(average) => {
-                let weight = 1.0 - (-elapsed.as_secs_f64() / AVERAGED_OVER.as_secs_f64()).exp();
+                let weight = 1.0 - (-elapsed.as_secs_f64() / DEMAND_AVERAGED_OVER.as_secs_f64()).exp();
                 let average = average + weight * (self.asked as f64 / elapsed.as_secs_f64() - average);
-                if self.idle(now) >= SILENT { average.min(self.last_asked as f64) } else { average }
+                if self.idle(now) >= SILENT_AFTER { average.min(self.last_asked as f64) } else { average }
             }
         };
         (self.asked, self.measured_at, self.per_second) = (0, now, Some(per_second));

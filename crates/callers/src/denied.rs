@@ -1,6 +1,5 @@
 //! Why a request was rejected.
 
-/// Why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     NoKey,

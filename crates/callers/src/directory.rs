@@ -1,5 +1,5 @@
-//! All valid keys: those of the configuration, which never change, and those of the store, which the feed changes while
-//! callers look keys up.
+//! All valid keys: those of the configuration, which a reload replaces, and those of the store, which the feed changes; both
+//! while callers look keys up.
 //!
 //! Keys are kept as keyed hashes. An attacker cannot predict the position of a guess in a table or learn from timing how much
 //! of it was right, and no key can reach a log.
@@ -8,26 +8,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
+use resources::MonoTime;
 
 use crate::account::Account;
 use crate::api_key::ApiKey;
 use crate::feed_status::FeedStatus;
 use crate::hashed_secret::keyed_hash;
-use crate::ledger_text::ledger_text;
+use crate::key_settings::KeySettings;
 use crate::local_revocations::LocalRevocations;
+use crate::policy::USED_KEYS_MAX;
 use crate::shared_limits::SharedLimits;
 use crate::static_key::StaticKey;
 use crate::stored_keys::StoredKeys;
 
-/// Used keys that wait until the time of their use is stored; what exceeds it is recorded with a later use.
-const USED_KEYS_MAX: usize = 100_000;
-
 /// All valid keys.
 #[derive(Debug)]
 pub struct Directory {
-    configured: ConfiguredKeys,
+    configured: ArcSwap<ConfiguredKeys>,
     /// Empty until the feed has loaded the store or its copy.
     stored: ArcSwapOption<StoredKeys>,
     feed_status: FeedStatus,
@@ -44,7 +43,7 @@ pub struct Directory {
 impl Directory {
     pub fn new(static_keys: &[StaticKey]) -> Self {
         Self {
-            configured: ConfiguredKeys::new(static_keys),
+            configured: ArcSwap::from_pointee(ConfiguredKeys::new(static_keys)),
             stored: ArcSwapOption::empty(),
             feed_status: FeedStatus::default(),
             minute: AtomicU32::new(0),
@@ -56,12 +55,21 @@ impl Directory {
 
     /// The key, if it is known and valid now.
     pub fn find(&self, key: &[u8]) -> Option<Arc<ApiKey>> {
-        if let Some(found) = self.configured.find(key) {
+        if let Some(found) = self.configured.load().find(key) {
             return Some(Arc::clone(found));
         }
         let found = self.stored.load().as_ref()?.find(key)?;
         let is_revoked_here = || self.local_revocations().is_some_and(|revoked| revoked.contain(&found.id));
         (found.is_valid_now() && !is_revoked_here()).then_some(found)
+    }
+
+    /// Replaces the keys of the configuration. Accounts and keys that keep their names keep what they have used.
+    pub fn replace_configured(&self, static_keys: &[StaticKey], now: MonoTime) {
+        let configured = self.configured.load().replaced(static_keys, now);
+        if let Some(shared) = self.shared_limits() {
+            configured.share_limits(shared);
+        }
+        self.configured.store(Arc::new(configured));
     }
 
     /// Keys that were revoked on this gateway alone.
@@ -87,10 +95,10 @@ impl Directory {
         }
     }
 
-    /// From now on limits hold over all instances that use the same Redis. Called before the feed adds accounts.
+    /// From now on limits per second hold over all instances that use the same Redis. Called before the feed adds accounts.
     pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
         let shared = self.shared_limits.get_or_init(|| Arc::clone(shared));
-        self.configured.share_limits(shared);
+        self.configured.load().share_limits(shared);
     }
 
     /// The limits that other instances use, too.
@@ -98,17 +106,16 @@ impl Directory {
         self.shared_limits.get()
     }
 
-    /// Calls `each` with every key.
     pub fn each_key(&self, mut each: impl FnMut(&Arc<ApiKey>)) {
-        self.configured.keys.values().for_each(&mut each);
+        self.configured.load().keys.values().for_each(&mut each);
         if let Some(stored) = &*self.stored.load() {
             stored.each(each);
         }
     }
 
-    /// Whether the configuration has an account that the ledger cannot tell from one with this name.
+    /// Whether the configuration has an account with this name, which the ledger could not tell from another one.
     pub(crate) fn has_configured_account(&self, name: &str) -> bool {
-        self.configured.accounts.contains(name)
+        self.configured.load().accounts.contains(name)
     }
 
     /// Where the accounts and keys of the store come from, and how many there are.
@@ -148,7 +155,7 @@ impl Directory {
 struct ConfiguredKeys {
     hash_secret: [u64; 2],
     keys: HashMap<u128, Arc<ApiKey>>,
-    /// The names of all accounts in the ledger.
+    /// The names of all accounts.
     accounts: HashSet<String>,
 }
 
@@ -160,16 +167,31 @@ impl std::fmt::Debug for ConfiguredKeys {
 
 impl ConfiguredKeys {
     fn new(static_keys: &[StaticKey]) -> Self {
-        let names = static_keys.iter().map(|entry| ledger_text(&entry.account).into_owned());
-        let (hash_secret, keys, names) = (rand::random(), HashMap::new(), names.collect());
+        let none = Self { hash_secret: rand::random(), keys: HashMap::new(), accounts: HashSet::new() };
+        none.replaced(static_keys, MonoTime::default())
+    }
+
+    /// Other keys in the place of these.
+    fn replaced(&self, static_keys: &[StaticKey], now: MonoTime) -> Self {
+        let names = static_keys.iter().map(|entry| entry.account.clone());
+        let (hash_secret, keys, names) = (self.hash_secret, HashMap::new(), names.collect());
         let mut configured = Self { hash_secret, keys, accounts: names };
-        let mut accounts: HashMap<&str, Arc<Account>> = HashMap::new();
+        let keys_before: HashMap<_, _> =
+            self.keys.values().map(|key| ((&*key.account.name, &*key.name), key)).collect();
+        let mut accounts: HashMap<&str, Arc<Account>> =
+            self.keys.values().map(|key| (&*key.account.name, Arc::clone(&key.account))).collect();
         for entry in static_keys {
             let account = accounts
                 .entry(&entry.account)
                 .or_insert_with(|| Arc::new(Account::new(entry.account.clone(), entry.plan.clone())));
-            let key = ApiKey::configured(&entry.name, Arc::clone(account), entry.settings.clone());
-            configured.keys.insert(keyed_hash(configured.hash_secret, entry.key.as_bytes()), Arc::new(key));
+            account.set_plan(&entry.plan, now);
+            let before = keys_before.get(&(&*entry.account, &*entry.name));
+            let settings = match (&entry.settings, before.and_then(|key| key.settings.as_deref())) {
+                (Some(new), Some(old)) => Some(Arc::new(KeySettings::clone(new).replacing(old, now))),
+                (new, _) => new.clone(),
+            };
+            let key = ApiKey::configured(&entry.name, Arc::clone(account), settings);
+            configured.keys.insert(keyed_hash(hash_secret, entry.key.as_bytes()), Arc::new(key));
         }
         configured
     }
@@ -212,6 +234,25 @@ mod tests {
         for other in ["", "s3cret-ke", "s3cret-keyy", "S3cret-key", "s3cret-key\0"] {
             assert!(directory.find(other.as_bytes()).is_none(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn keys_are_replaced_and_what_was_used_stays_used() {
+        let directory = directory();
+        let now = MonoTime(1_000_000_000);
+        let limits =
+            |directory: &Directory, key: &[u8]| directory.find(key).map(|key| Arc::clone(&key.account));
+        let before = limits(&directory, b"s3cret-key").unwrap();
+        assert_eq!(before.credit_limits.take(now, || 0, 500), Ok(()));
+        let plan = Plans::default().named("developer").unwrap().clone();
+        let rotated = StaticKey { key: "rotated-key".into(), plan, ..static_key() };
+        directory.replace_configured(&[rotated], now);
+        assert!(directory.find(b"s3cret-key").is_none(), "it was removed");
+        let after = limits(&directory, b"rotated-key").unwrap();
+        assert!(Arc::ptr_eq(&before, &after) && after.plan().name == "developer");
+        assert!(after.credit_limits.take(now, || 0, 4_000).is_err(), "one eighth of the second is used");
+        directory.replace_configured(&[], now);
+        assert!(directory.find(b"rotated-key").is_none());
     }
 
     #[test]

@@ -35,47 +35,18 @@ use self::local_copy::LocalCopy;
 use crate::directory::Directory;
 use crate::feed_status::KeysOrigin;
 use crate::local_revocations::{LocalRevocation, LocalRevocations};
-use crate::plans::Plans;
+use crate::plans::CurrentPlans;
+use crate::policy::{
+    APPLY_TIMEOUT, COPY_STOP_TIMEOUT, FEED_POLL_INTERVAL, FEED_RETRY_INTERVAL, FEED_STORE_TIMEOUT,
+    FIRST_LOAD_TIMEOUT, LISTEN_RETRY_INTERVAL, LISTEN_TIME_MAX, RECORD_USES_INTERVAL, RECORDED_USES_MAX,
+    REVOCATION_RETRY_INTERVAL,
+};
 
-/// How often the store is asked for changes. Notifications are faster, but can get lost.
-const POLL_INTERVAL: Duration = Duration::from_millis(400);
-
-/// How long the feed waits after a failure.
-const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How long the store may take for a question about changes. A connection that hangs is then replaced.
-const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a lost connection for notifications is not opened again.
-const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
-
-/// How long a connection for notifications is used: one that hangs looks like one without notifications.
-const LISTEN_TIME_MAX: Duration = Duration::from_secs(60);
-
-/// How often the times of the last use of keys are stored.
-const RECORD_USES_INTERVAL: Duration = Duration::from_secs(10);
-
-/// How long a key that was revoked here, and that the store did not take, is not sent again.
-const REVOCATION_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Keys whose last use is stored before changes have their turn again: one statement of some milliseconds.
-const RECORDED_USES_MAX: usize = 1_000;
-
-/// How long the start of the gateway waits for the first attempt to load the store; a million keys take seconds.
-const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a change waits until the directory of this process has it. The change is stored by then in any case.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long the end of the feed waits until the local copy has the last changes.
-const COPY_STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What the feed has to know.
 #[derive(Debug)]
 pub struct FeedConfig {
     pub location: StoreLocation,
     pub data_dir: PathBuf,
-    pub plans: Plans,
+    pub plans: CurrentPlans,
     /// The name of the network that this gateway serves.
     pub network: String,
     /// Whether the gateway is not ready without accounts and keys of the store.
@@ -144,6 +115,16 @@ impl FeedHandle {
         self.wake.notify_one();
     }
 
+    /// Lets the accounts of the store have the limits of the plans that are in force now.
+    pub fn apply_plans(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Whether the configuration has an account that the ledger cannot tell from one with this name.
+    pub(crate) fn has_configured_account(&self, name: &str) -> bool {
+        self.directory.has_configured_account(name)
+    }
+
     /// Keys that were revoked on this gateway alone.
     pub(crate) fn local_revocations(&self) -> Option<&Arc<LocalRevocations>> {
         self.directory.local_revocations()
@@ -177,7 +158,7 @@ impl FeedHandle {
 impl CallersFeed {
     /// Starts the feed and waits until it has loaded the store, or has failed to do so for the first time.
     ///
-    /// Only a store that a newer version has made is an error: nothing but another program helps.
+    /// Only a store that a newer version has made is an error: a newer Chaingate is needed.
     pub fn start(
         config: FeedConfig,
         directory: Arc<Directory>,
@@ -333,7 +314,7 @@ impl Feed {
                 }
             }
             let result = self.round().await;
-            let pause = if result.is_ok() { POLL_INTERVAL } else { RETRY_INTERVAL };
+            let pause = if result.is_ok() { FEED_POLL_INTERVAL } else { FEED_RETRY_INTERVAL };
             next_round = tokio::time::Instant::now() + pause;
             if result.is_err() || self.is_loaded() {
                 // Only the first result is waited for.
@@ -348,6 +329,7 @@ impl Feed {
 
     /// Follows the changes once, and does what is due besides.
     async fn round(&mut self) -> Result<(), StoreFailure> {
+        self.applier.apply_changed_plans();
         self.rounds.send_modify(|rounds| rounds.begun += 1);
         let followed = self.follow().await;
         self.applier.directory().feed_status().record_progress();
@@ -472,7 +454,7 @@ impl Feed {
         true
     }
 
-    /// What was loaded takes effect. The history of the store was compared after its last row was read.
+    /// Makes the loaded rows effective. The history of the store was compared after its last row was read.
     fn finish_load(&mut self) {
         let Some(load) = self.load.take() else { return };
         self.applier.finish_load(load.has_lost_changes);
@@ -639,11 +621,11 @@ async fn revoke_in_store(
     Ok(true)
 }
 
-/// Waits for a question about changes no longer than [`STORE_TIMEOUT`].
+/// Waits for a question about changes no longer than [`FEED_STORE_TIMEOUT`].
 async fn within_bound<T>(question: impl Future<Output = Result<T, StoreFailure>>) -> Result<T, StoreFailure> {
-    match timeout(STORE_TIMEOUT, question).await {
+    match timeout(FEED_STORE_TIMEOUT, question).await {
         Ok(answer) => answer,
-        Err(_) => Err(StoreFailure::Unavailable(format!("no answer within {STORE_TIMEOUT:?}"))),
+        Err(_) => Err(StoreFailure::Unavailable(format!("no answer within {FEED_STORE_TIMEOUT:?}"))),
     }
 }
 

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use resources::unix_seconds;
 
-/// How long a feed that has loaded the store may neither read anything nor fail. Each of its questions to the store takes seconds
-/// at most.
-const STANDSTILL_MAX: Duration = Duration::from_secs(60);
+use crate::policy::FEED_STANDSTILL_MAX;
 
 /// The state of the feed, for `/ready`, `/status` and the metrics.
 #[derive(Debug, Default)]
@@ -15,7 +13,7 @@ pub struct FeedStatus {
     facts: Mutex<FeedFacts>,
 }
 
-/// What is known about the feed at one time.
+/// The state of the feed at one time.
 #[derive(Clone, Debug, Default)]
 pub struct FeedFacts {
     /// Whether the gateway is not ready before accounts and keys were loaded.
@@ -86,7 +84,7 @@ impl FeedStatus {
     fn not_ready_at(&self, now: Instant) -> Option<&'static str> {
         let facts = self.facts.lock();
         let stands_still =
-            facts.progress_at.is_some_and(|at| now.saturating_duration_since(at) > STANDSTILL_MAX);
+            facts.progress_at.is_some_and(|at| now.saturating_duration_since(at) > FEED_STANDSTILL_MAX);
         let is_too_old = facts.followed_at.is_some_and(|at| facts.is_too_old(at));
         match facts.origin {
             _ if !facts.is_required => None,
@@ -136,7 +134,7 @@ mod tests {
         status.record_progress();
         let now = Instant::now();
         assert_eq!(status.not_ready_at(now), None);
-        let late = now + STANDSTILL_MAX + Duration::from_secs(1);
+        let late = now + FEED_STANDSTILL_MAX + Duration::from_secs(1);
         assert!(status.not_ready_at(late).is_some_and(|reason| reason.contains("stands still")));
         status.update(|facts| facts.is_required = false);
         assert_eq!(status.not_ready_at(late), None);

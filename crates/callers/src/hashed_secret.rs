@@ -15,6 +15,7 @@ pub(crate) fn keyed_hash(keys: [u64; 2], bytes: &[u8]) -> u128 {
 }
 
 /// A secret that can be compared and not be printed.
+#[derive(Clone)]
 pub(crate) enum HashedSecret {
     /// A secret of the configuration, hashed with keys of this process.
     Configured { keys: [u64; 2], hash: u128 },

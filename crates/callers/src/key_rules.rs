@@ -11,19 +11,8 @@ use crate::credit_limits::CreditLimits;
 use crate::hashed_secret::HashedSecret;
 use crate::key_settings::{Credentials, KeySettings};
 use crate::origins::OriginPattern;
+use crate::policy::{COMPARED_ENTRIES_MAX, CREDITS_MAX, HASHED_ENTRIES_MAX, PUBLIC_KEYS_MAX};
 use crate::token_verifier::TokenVerifier;
-
-/// The largest number of credits: sums of such numbers stay within 64 bits.
-const CREDITS_MAX: u64 = 1 << 50;
-
-/// Entries of a list that is compared with a request one by one, so that nobody can make the check of their key slow.
-const COMPARED_ENTRIES_MAX: usize = 100;
-
-/// Entries of a list that is looked up by hash.
-const HASHED_ENTRIES_MAX: usize = 1_000;
-
-/// Public keys that sign tokens: each is tried with a token. A deployment has one, and two while it changes it.
-const PUBLIC_KEYS_MAX: usize = 8;
 
 /// The restrictions of a key. What is absent restricts nothing. The secret is not part of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +49,6 @@ pub struct KeyRules {
     pub credits_per_day: Option<u64>,
 }
 
-/// What is wrong with one restriction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRuleError {
     /// The name of the field in [`KeyRules`], or `secret`.

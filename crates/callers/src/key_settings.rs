@@ -14,13 +14,11 @@ use crate::credit_limits::CreditLimits;
 use crate::denied::{Denied, KeyRestriction};
 use crate::hashed_secret::HashedSecret;
 use crate::origins::{OriginPattern, RequestOrigin};
+use crate::policy::AGENT_BYTES_MAX;
 use crate::token_verifier::TokenVerifier;
 
-/// Bytes of a `User-Agent` header in which a list is looked for; those of browsers have about 120.
-const AGENT_BYTES_MAX: usize = 512;
-
 /// The restrictions of one key. An absent list allows everything.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct KeySettings {
     pub(super) credentials: Credentials,
     /// Whether the key is not enabled for the network of this gateway.
@@ -35,7 +33,7 @@ pub struct KeySettings {
 }
 
 /// The secret and the tokens that a caller has to send in addition to the key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Credentials {
     pub(super) secret: Option<HashedSecret>,
     pub(super) secret_required: bool,
@@ -88,9 +86,9 @@ impl KeySettings {
             || self.credit_limits.is_limited()
     }
 
-    /// Continues the limits of the settings that these replace, with new limits per second and per day.
-    pub(crate) fn with_limits_of(self, old: &Self, limits: [Option<u64>; 2], now: MonoTime) -> Self {
-        let [per_second, per_day] = limits;
+    /// These settings in the place of others: their limits hold, and what was used of the limits before stays used.
+    pub(crate) fn replacing(self, old: &Self, now: MonoTime) -> Self {
+        let [per_second, per_day] = self.credit_limits.limits();
         old.credit_limits.set_limits(per_second, per_day, now);
         Self { credit_limits: Arc::clone(&old.credit_limits), ..self }
     }

@@ -1,22 +1,31 @@
 //! Accounts, keys, plans, restrictions of keys, and credit limits. This crate does not know HTTP: it gets the values of
 //! headers as arguments.
+//!
+//! `gateway` finds the caller of a request here and takes its credits; `console` and the commands change accounts and keys:
+//!
+//! ```no_run
+//! let plans = callers::Plans::default();
+//! let developer = plans.named("developer").unwrap();
+//! println!("{:?} credits per second", developer.credits_per_second);
+//! ```
 
+mod policy; // times and limits of this crate
 mod plans; // plans and their defaults
 mod instance_id; // the id of the process
 mod demand; // credits that callers ask for
 mod limit_share; // the part of a limit that belongs to this instance
 mod limit_state; // what is left of one limit
-mod shared_limits; // limits over many instances, divided by Redis
+mod shared_limits; // limits per second over many instances, divided by Redis
 mod credit_limits; // credits per second and per day
 mod denied; // why a request was rejected
 mod hashed_secret; // secrets stored as keyed hashes
 mod origins; // web origins that may use a key
 mod token_verifier; // JSON Web Tokens
 mod key_settings; // restrictions of one key
+mod key_fields; // one row per setting of a key
 mod key_rules; // the same as plain data
 mod stored_settings; // the settings of stored keys
 mod static_key; // keys of the configuration file
-mod ledger_text; // names as the ledger of usage has them
 mod account; // accounts and their limits
 mod api_key; // keys that callers use
 mod stored_keys; // the keys of the store in memory
@@ -36,12 +45,13 @@ pub use directory::Directory;
 pub use feed::{CallersFeed, ChangeEffect, FeedConfig, FeedHandle};
 pub use feed_status::{FeedFacts, FeedStatus, KeysOrigin};
 pub use instance_id::InstanceId;
+pub use key_fields::{KEY_FIELDS, KeyField, KeyFieldKind, KeyFieldSection};
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
 pub use limit_state::{BATCH_CREDITS, LimitExceeded};
 pub use local_revocations::{LocalRevocation, LocalRevocations};
 pub use partner_calls::PartnerCalls;
-pub use plans::Plans;
+pub use plans::{CurrentPlans, Plans};
 pub use shared_limits::{LimitSharing, RedisUrl, SharedLimits, SharedLimitsStatus};
 pub use static_key::{StaticKey, add_demo_key, read_keys};
-pub use stored_settings::KeySettingsChange;
+pub use stored_settings::KeyPatch;

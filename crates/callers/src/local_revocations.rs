@@ -11,11 +11,9 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-const FILE_NAME: &str = "revoked-keys.json";
+use crate::policy::LOCAL_REVOCATIONS_MAX;
 
-/// Keys that are refused on one gateway. They are kept after the store has them, because a copy that takes the place of the store
-/// can lack their revocation; only the oldest make room for others.
-const LOCAL_REVOCATIONS_MAX: usize = 10_000;
+const FILE_NAME: &str = "revoked-keys.json";
 
 /// A key that was revoked on this gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

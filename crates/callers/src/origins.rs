@@ -1,5 +1,7 @@
 //! Web origins that may use a key: `https://app.example.com`, `*.example.com`, `localhost:3000`.
 
+use crate::policy::ORIGIN_BYTES_MAX;
+
 /// One entry of a list of origins. Without a scheme or a port, it matches any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OriginPattern {
@@ -35,9 +37,6 @@ impl OriginPattern {
             && (self.port.is_none() || self.port == *port)
     }
 }
-
-/// Bytes of an `Origin` header; a host name has at most 253.
-const ORIGIN_BYTES_MAX: usize = 300;
 
 /// The `Origin` header of a request, in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@ pub use self::password::PASSWORD_CHARACTERS_MIN;
 use self::password_hasher::PasswordHasher;
 pub use self::sessions::{ActiveSession, NewSession, SessionSummary};
 use crate::administration::{Administration, AdministrationError};
+use crate::policy::USERS_FOUND_MAX;
 
 /// Why somebody was not let in, or a change was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,9 +75,6 @@ pub struct Visitor {
     /// The browser as it describes itself.
     pub browser: String,
 }
-
-/// People that a search among all accounts shows; more than that need another character.
-const USERS_FOUND_MAX: i64 = 20;
 
 /// A user as operators see them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Plans and their defaults.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use settings::Section;
 
 /// The limits of an account. `None` is no limit.
@@ -16,6 +19,27 @@ pub struct Plan {
 /// All plans: the default ones, changed and extended by the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plans(Vec<Plan>);
+
+/// The plans that are in force. Clones have the same plans, also after a reload.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentPlans(Arc<ArcSwap<Plans>>);
+
+impl CurrentPlans {
+    pub fn now(&self) -> Arc<Plans> {
+        self.0.load_full()
+    }
+
+    /// Accounts of the store follow when the feed is told.
+    pub fn replace(&self, plans: Arc<Plans>) {
+        self.0.store(plans);
+    }
+}
+
+impl From<Plans> for CurrentPlans {
+    fn from(plans: Plans) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(plans)))
+    }
+}
 
 impl Default for Plans {
     fn default() -> Self {

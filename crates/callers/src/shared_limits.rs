@@ -1,4 +1,4 @@
-//! Limits that hold over all instances of a deployment, divided by Redis.
+//! Limits per second that hold over all instances of a deployment, divided by Redis.
 //!
 //! Each instance uses a part of each limit. A thread reports what callers ask for, a few times per second and for all limits
 //! in use together, and gets new parts. The request path never waits for it. `divide.lua` has the rules; `limit_share` has
@@ -16,23 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use resources::{Clock, MonoTime, Supervisor, WhenDown};
+use resources::{MonoTime, Supervisor, WhenDown};
 use settings::Section;
 use tokio::sync::{Notify, oneshot};
 
 use crate::limit_share::SharingState;
 use crate::limit_state::LimitState;
+use crate::policy::REDIS_READY_MAX;
 use redis_link::RedisLink;
 use sharing_task::SharingTask;
-
-/// How long the start of a gateway waits for Redis, so that its first callers get the part of a known instance.
-const FIRST_CONTACT_MAX: Duration = Duration::from_secs(1);
-
-/// How long it waits until Redis divides limits: a little longer than `SETTLE_MS` of `divide.lua`.
-const SETTLED_MAX: Duration = Duration::from_secs(4);
 
 /// The address of Redis. It may contain a password, so it is never shown.
 #[derive(Clone)]
@@ -67,17 +61,16 @@ pub struct SharedLimits {
     /// Limits that were used for the first time since the last exchange; each is in this list at most once.
     newly_active: Mutex<Vec<Arc<Mutex<LimitState>>>>,
     wake: Notify,
-    /// What is known about the other instances. It changes with each exchange, as a whole.
+    /// The other instances, as far as known. It changes with each exchange, as a whole.
     others: Mutex<SharingState>,
     limits_in_use: AtomicU64,
     exchanges: AtomicU64,
     failures: AtomicU64,
 }
 
-/// What operators see of shared limits.
+/// The state of shared limits, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedLimitsStatus {
-    /// Whether Redis answered the last report.
     pub is_connected: bool,
     /// Instances that share limits, as far as known.
     pub instances: u64,
@@ -119,40 +112,25 @@ pub struct LimitSharing {
 }
 
 impl LimitSharing {
-    /// Starts the thread, and waits up to 4 seconds until Redis divides limits, or one second if Redis does not answer.
+    /// Starts the thread, and waits a few seconds until Redis divides limits, or until it cannot be reached. Then the gateway serves
+    /// with the small parts that it has.
     pub fn start(url: RedisUrl, supervisor: &Supervisor) -> io::Result<Self> {
         let shared = Arc::new(SharedLimits::default());
-        let (contact, first_contact) = mpsc::sync_channel(1);
+        let (is_ready, ready) = mpsc::sync_channel(1);
         let sharing = SharingTask::new(Arc::clone(&shared), RedisLink::new(url.0));
         let task = supervisor.task("shared limits", WhenDown::Degraded);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new()
             .name("shared-limits".to_owned())
-            .spawn(move || runtime.block_on(sharing.run(&task, contact, stopped)))?;
-        wait_until_settled(&first_contact);
+            .spawn(move || runtime.block_on(sharing.run(&task, is_ready, stopped)))?;
+        // Whether it is ready or late, the gateway starts.
+        let _ready_or_late = ready.recv_timeout(REDIS_READY_MAX);
         Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
     }
 
     pub fn limits(&self) -> &Arc<SharedLimits> {
         &self.shared
-    }
-}
-
-/// Waits until Redis divides limits. After a timeout, the gateway serves with the small parts that it has by then.
-fn wait_until_settled(first_contact: &mpsc::Receiver<bool>) {
-    let clock = Clock::default();
-    let started = clock.now();
-    let Ok(mut is_settled) = first_contact.recv_timeout(FIRST_CONTACT_MAX) else { return };
-    if !is_settled {
-        tracing::info!(
-            "waiting a few seconds for other instances to report their parts of the limits to Redis"
-        );
-    }
-    while !is_settled {
-        let left = SETTLED_MAX.saturating_sub(clock.now().since(started));
-        let Ok(answer) = first_contact.recv_timeout(left) else { return };
-        is_settled = answer;
     }
 }
 

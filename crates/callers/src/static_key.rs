@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use methods::Network;
+use serde_json::{Map, Value, json};
 use settings::Section;
 
 use crate::api_key::API_KEY_BYTES_MAX;
 use crate::hashed_secret::HashedSecret;
+use crate::key_fields::{KEY_FIELDS, KeyField, KeyFieldKind};
 use crate::key_rules::{KeyRuleError, KeyRules};
 use crate::key_settings::KeySettings;
 use crate::plans::{Plan, Plans};
@@ -126,21 +128,24 @@ fn settings(section: &mut Section<'_>, network: &Network) -> Option<Arc<KeySetti
     if secret.as_deref().is_some_and(str::is_empty) {
         section.error("secret", "must not be empty");
     }
-    let rules = KeyRules {
-        secret_required: Some(section.flag("secret_required", secret.is_some())),
-        jwt_audience: section.optional_text("jwt_audience"),
-        jwt_public_keys: section.texts("jwt_public_keys"),
-        jwt_required: None,
-        origins: section.texts("origins"),
-        user_agents: section.texts("user_agents"),
-        addresses: section.texts("addresses"),
-        methods: section.texts("methods"),
-        networks: section.texts("networks"),
-        credits_per_second: section.limit("credits_per_second", None),
-        credits_per_day: section.limit("credits_per_day", None),
+    let mut values = Map::new();
+    for &KeyField { name, kind, .. } in KEY_FIELDS {
+        let value = match kind {
+            KeyFieldKind::Secret => continue,
+            KeyFieldKind::Required => json!(section.optional_flag(name)),
+            KeyFieldKind::PublicKeys | KeyFieldKind::AllowList => json!(section.texts(name)),
+            KeyFieldKind::Text => json!(section.optional_text(name)),
+            KeyFieldKind::Credits => json!(section.limit(name, None)),
+        };
+        values.insert(name.to_owned(), value);
+    }
+    let rules = match serde_json::from_value::<KeyRules>(Value::Object(values)) {
+        Ok(rules) => rules,
+        Err(error) => {
+            section.error("key", &error.to_string());
+            return None;
+        }
     };
-    let jwt_required = section.flag("jwt_required", rules.jwt_public_keys.is_some());
-    let rules = KeyRules { jwt_required: Some(jwt_required), ..rules };
     match rules.compile(secret.as_deref().map(HashedSecret::new), &network.name) {
         Ok(settings) => settings.map(Arc::new),
         Err(errors) => {

@@ -51,7 +51,6 @@ impl StoredKeys {
         self.shards.iter().map(|shard| shard.load().len()).sum()
     }
 
-    /// Calls `each` with every key.
     pub(crate) fn each(&self, mut each: impl FnMut(&Arc<ApiKey>)) {
         self.shards.iter().for_each(|shard| shard.load().values().for_each(&mut each));
     }

@@ -1,17 +1,14 @@
 //! The settings of a stored key as JSON: its restrictions, and the keyed hash of its secret.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use store::{HASH_BYTES, HashKey};
 
 use crate::hashed_secret::HashedSecret;
+use crate::key_fields::{KEY_FIELDS, KeyField};
 use crate::key_rules::{KeyRuleError, KeyRules};
 use crate::key_settings::KeySettings;
-
-/// Bytes of the settings of one key, so that a million keys fit into memory. A long list of addresses has a few kilobytes.
-const SETTINGS_BYTES_MAX: usize = 64 << 10;
-
-/// Bytes of a secret; HTTP headers are limited as well.
-const SECRET_BYTES_MAX: usize = 512;
+use crate::policy::{SECRET_BYTES_MAX, SETTINGS_BYTES_MAX};
 
 /// The settings of a stored key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,38 +62,27 @@ impl StoredSettings {
         self.rules.compile(secret, network)
     }
 
-    /// Applies a change.
     pub(crate) fn change(
         &mut self,
-        change: &KeySettingsChange,
+        patch: &KeyPatch,
         hash_key: &HashKey,
         key_id: &str,
     ) -> Result<(), KeyRuleError> {
-        if let Some(secret) = &change.secret {
-            self.secret_hash = match secret {
-                None => None,
-                Some(secret) => Some(hash_of_secret(secret, hash_key, key_id)?),
-            };
+        if let Some(secret) = patch.secret() {
+            self.set_secret(secret, hash_key, key_id)?;
         }
-        let rules = &mut self.rules;
-        replace(&mut rules.secret_required, &change.secret_required);
-        replace(&mut rules.jwt_public_keys, &change.jwt_public_keys);
-        replace(&mut rules.jwt_audience, &change.jwt_audience);
-        replace(&mut rules.jwt_required, &change.jwt_required);
-        replace(&mut rules.origins, &change.origins);
-        replace(&mut rules.user_agents, &change.user_agents);
-        replace(&mut rules.addresses, &change.addresses);
-        replace(&mut rules.methods, &change.methods);
-        replace(&mut rules.networks, &change.networks);
-        replace(&mut rules.credits_per_second, &change.credits_per_second);
-        replace(&mut rules.credits_per_day, &change.credits_per_day);
+        self.rules = patch.applied_to(&self.rules)?;
         Ok(())
     }
-}
 
-fn replace<T: Clone>(value: &mut Option<T>, change: &Option<Option<T>>) {
-    if let Some(new) = change {
-        value.clone_from(new);
+    pub(crate) fn set_secret(
+        &mut self,
+        secret: Option<&str>,
+        hash_key: &HashKey,
+        key_id: &str,
+    ) -> Result<(), KeyRuleError> {
+        self.secret_hash = secret.map(|secret| hash_of_secret(secret, hash_key, key_id)).transpose()?;
+        Ok(())
     }
 }
 
@@ -108,47 +94,50 @@ fn hash_of_secret(secret: &str, hash_key: &HashKey, key_id: &str) -> Result<Stri
     Ok(const_hex::encode(hash_key.hash_secret(key_id, secret.as_bytes())))
 }
 
-/// A change of the settings of a key: an absent field keeps its value, `null` removes it.
+/// A change of the settings of a key: a merge patch (RFC 7396) of [`KeyRules`] and of the secret in clear. An absent field keeps its
+/// value, `null` removes it.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct KeySettingsChange {
-    /// The secret in clear.
-    #[serde(deserialize_with = "present")]
-    pub secret: Option<Option<String>>,
-    #[serde(deserialize_with = "present")]
-    pub secret_required: Option<Option<bool>>,
-    #[serde(deserialize_with = "present")]
-    pub jwt_public_keys: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub jwt_audience: Option<Option<String>>,
-    #[serde(deserialize_with = "present")]
-    pub jwt_required: Option<Option<bool>>,
-    #[serde(deserialize_with = "present")]
-    pub origins: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub user_agents: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub addresses: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub methods: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub networks: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "present")]
-    pub credits_per_second: Option<Option<u64>>,
-    #[serde(deserialize_with = "present")]
-    pub credits_per_day: Option<Option<u64>>,
-}
+#[serde(try_from = "Map<String, Value>")]
+pub struct KeyPatch(Map<String, Value>);
 
-impl std::fmt::Debug for KeySettingsChange {
-    // The values are omitted, because one of them can be a secret.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeySettingsChange").finish_non_exhaustive()
+impl KeyPatch {
+    /// The change of the secret: `Some(None)` removes it.
+    pub(crate) fn secret(&self) -> Option<Option<&str>> {
+        self.0.get("secret").map(Value::as_str)
+    }
+
+    fn applied_to(&self, rules: &KeyRules) -> Result<KeyRules, KeyRuleError> {
+        let invalid =
+            |error: serde_json::Error| KeyRuleError { field: "settings", message: error.to_string() };
+        let mut merged = serde_json::to_value(rules).map_err(invalid)?;
+        for (name, value) in self.0.iter().filter(|(name, _)| *name != "secret") {
+            merged[name] = value.clone();
+        }
+        serde_json::from_value(merged).map_err(invalid)
     }
 }
 
-/// Reads a member that is there, so that `null` differs from an absent member.
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+impl TryFrom<Map<String, Value>> for KeyPatch {
+    type Error = String;
+
+    /// Checks names and types. The messages contain no values, because one of them can be a secret.
+    fn try_from(members: Map<String, Value>) -> Result<Self, String> {
+        for (name, value) in &members {
+            let Some(field) = KeyField::named(name) else {
+                let names: Vec<_> = KEY_FIELDS.iter().map(|field| format!("`{}`", field.name)).collect();
+                return Err(format!("unknown field `{name}`, expected one of {}", names.join(", ")));
+            };
+            if !(value.is_null() || field.kind.is_type_of(value)) {
+                return Err(format!("wrong type of field `{name}`"));
+            }
+        }
+        Ok(Self(members))
+    }
+}
+
+impl std::fmt::Debug for KeyPatch {
+    // The values are omitted, because one of them can be a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }

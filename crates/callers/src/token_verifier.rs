@@ -14,10 +14,10 @@ use ring::signature::{
 };
 use serde::de::IgnoredAny;
 
-/// Tolerated difference between the clock of the signer and the clock of this machine.
-const LEEWAY_S: u64 = 5;
+use crate::policy::TOKEN_LEEWAY_S;
 
 /// The public keys that sign tokens for one key, each with the rules for its tokens.
+#[derive(Clone)]
 pub(crate) struct TokenVerifier(Vec<(DecodingKey, Validation)>);
 
 impl TokenVerifier {
@@ -53,7 +53,7 @@ fn names_no_extension(token: &str) -> bool {
 
 fn validation(algorithm: Algorithm, audience: Option<&str>) -> Validation {
     let mut validation = Validation::new(algorithm);
-    validation.leeway = LEEWAY_S;
+    validation.leeway = TOKEN_LEEWAY_S;
     validation.validate_nbf = true;
     validation.validate_aud = audience.is_some();
     if let Some(audience) = audience {
@@ -69,7 +69,6 @@ const RSA_DER_BYTES_MIN: usize = 256;
 /// An uncompressed point of P-256.
 const P256_POINT_BYTES: usize = 65;
 
-/// A public key and its algorithm.
 fn public_key(pem: &str) -> Option<(DecodingKey, Algorithm)> {
     // `DecodingKey` also accepts private keys and certificates, which must not be in the configuration.
     if !pem.trim_start().starts_with("-----BEGIN PUBLIC KEY-----") {

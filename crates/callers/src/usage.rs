@@ -13,6 +13,7 @@ mod usage_settings; // [usage]
 mod entry; // rows ↔ bytes of the spool
 mod spool; // files of entries that are not in the store yet
 mod ledger_counts; // what the ledger says about itself
+mod account_totals; // what each account has used since the start
 mod recorder; // counts calls on the request path
 mod memory_queue; // what the spool does not take
 mod collector; // shards → memory → spool
@@ -22,13 +23,14 @@ mod usage_ledger; // the threads that do this
 mod usage_report; // sums of usage for people and programs
 mod usage_format; // a report as text
 
+pub use account_totals::{AccountTotals, AccountUsage};
 pub use day_credits::DayCredits;
 pub use flusher::{FlushFailure, LeftOverFailure, flush_left_over};
 pub use ledger_counts::LedgerCounts;
 pub use outcome::Outcome;
 pub use recorder::{CallUsage, UsageMethod, UsageRecorder, UsageShard};
-pub use store::{UsageDimension, UsageStep, UsedKey};
-pub use usage_format::UsageFormat;
+pub use store::{UsageDimension, UsageRow, UsageStep, UsedKey};
+pub use usage_format::{UsageFormat, aligned};
 pub use usage_ledger::{LedgerConfig, UsageLedger};
 pub use usage_report::{REPORT_ROWS_MAX, UsageReport, UsageReportFailure, UsageReportRequest};
 pub use usage_settings::UsageSettings;

@@ -1,6 +1,6 @@
 //! The two kinds of databases. Every statement is written once: `$1` marks an argument in both.
 
-use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{Database, PgPool, Pool, Postgres, Sqlite, SqlitePool, Transaction};
 
 /// Something of SQLite or the same of PostgreSQL.
 #[derive(Clone, Debug)]
@@ -22,3 +22,59 @@ macro_rules! each_backend {
     };
 }
 pub(crate) use each_backend;
+
+/// What statements are executed on: a pool, or the connection of a transaction.
+pub(crate) trait Executes {
+    type Executor;
+
+    fn executor(self) -> Self::Executor;
+}
+
+impl<D: Database> Executes for &Pool<D> {
+    type Executor = Self;
+
+    fn executor(self) -> Self {
+        self
+    }
+}
+
+impl<'a, D: Database> Executes for &'a mut Transaction<'static, D> {
+    type Executor = &'a mut D::Connection;
+
+    fn executor(self) -> Self::Executor {
+        self
+    }
+}
+
+/// Runs a query with its arguments on a pool or in a transaction, and reads its rows with the given method of `sqlx`.
+macro_rules! fetch {
+    ($fetch:ident, $on:expr, $query:expr $(, $argument:expr)*) => {
+        $crate::backend::each_backend!($on, on => {
+            let query = sqlx::query_as($query)$(.bind($argument))*;
+            let on = $crate::backend::Executes::executor(on);
+            $crate::operation_timeout::within_timeout(query.$fetch(on)).await
+        })
+    };
+}
+pub(crate) use fetch;
+
+/// Runs a query that finds one value.
+macro_rules! fetch_value {
+    ($($query:expr),*) => {
+        $crate::backend::fetch!(fetch_one, $($query),*).map(|(value,)| value)
+    };
+}
+pub(crate) use fetch_value;
+
+/// Runs a statement with its arguments on a pool or in a transaction, and returns how many rows it changed.
+macro_rules! execute {
+    ($on:expr, $statement:expr $(, $argument:expr)*) => {
+        $crate::backend::each_backend!($on, on => {
+            let statement = sqlx::query($statement)$(.bind($argument))*;
+            let on = $crate::backend::Executes::executor(on);
+            let done = $crate::operation_timeout::within_timeout(statement.execute(on)).await;
+            done.map(|done| done.rows_affected())
+        })
+    };
+}
+pub(crate) use execute;

@@ -27,7 +27,6 @@ impl HashKey {
         &self.bytes
     }
 
-    /// The hash of a key.
     pub fn hash_key(&self, key: &[u8]) -> [u8; HASH_BYTES] {
         hash_of(hmac::sign(&self.key, key))
     }

@@ -11,7 +11,20 @@
 //! Every change has a random identity besides its number. Whoever follows the store compares the identity of the last change
 //! that it saw, and so notices a copy without the newest changes that took the place of the store, or a restored backup, also
 //! if the numbers are equal. A trigger chooses the identity, so that no writer can forget it.
+//!
+//! `callers` is its only user in the request path's process; commands open the same store:
+//!
+//! ```no_run
+//! # async fn open() -> Result<(), store::StoreFailure> {
+//! let location = store::StoreLocation::in_data_dir("/var/lib/chaingate".as_ref());
+//! let store = store::Store::new(location);
+//! store.prepare().await?;
+//! let accounts = store.accounts_after(0).await?;
+//! # Ok(())
+//! # }
+//! ```
 
+mod policy; // times and limits of this crate
 mod failure; // why an operation failed
 mod location; // which database is used
 mod hash_key; // keyed hashes of keys, secrets and tokens

@@ -12,6 +12,12 @@ pub struct ListPage<T> {
     pub has_more: bool,
 }
 
+impl<T> Default for ListPage<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), has_more: false }
+    }
+}
+
 impl<T> ListPage<T> {
     /// A page of `count` rows, of which one more was read if there is one.
     pub(crate) fn of(mut rows: Vec<T>, count: i64) -> Self {

@@ -5,13 +5,14 @@
 
 use sqlx::Row;
 
-use crate::backend::{OnBackend, each_backend};
+use crate::backend::{OnBackend, each_backend, fetch, fetch_value};
 use crate::columns::{AccountColumns, KeyColumns, is_storable};
 use crate::failure::StoreFailure;
 use crate::list_page::{ListPage, NamePosition, end_of, folded, key_page};
 use crate::operation_timeout::within_timeout;
+use crate::policy::PAGE_ROWS;
 use crate::records::{AccountRecord, AuditRecord, KeyRecord, KeyStatus};
-use crate::store::{PAGE_ROWS, Store};
+use crate::store::Store;
 
 /// Entries of the audit log that are counted at most: it grows for ever.
 pub const AUDIT_COUNT_MAX: i64 = 1_000_000;
@@ -39,7 +40,6 @@ pub struct AuditSearch {
     pub action: String,
 }
 
-/// How many keys an account has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCounts {
     /// Revoked and expired ones included.
@@ -102,13 +102,17 @@ impl Store {
         let first = NamePosition { folded_name: start.clone(), id: 0 };
         let after = after.unwrap_or(&first);
         if !is_storable(&start) || !is_storable(&after.folded_name) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
-        let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(ACCOUNTS_BY_NAME)
-                .bind(&after.folded_name).bind(after.id).bind(end_of(&start)).bind(count + 1);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<AccountColumns> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            ACCOUNTS_BY_NAME,
+            &after.folded_name,
+            after.id,
+            end_of(&start),
+            count + 1
+        )?;
         Ok(ListPage::of(rows.into_iter().map(|columns| columns.into_row_at().1).collect(), count))
     }
 
@@ -118,10 +122,7 @@ impl Store {
         if !is_storable(&start) {
             return Ok(0);
         }
-        Ok(each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query(COUNT_ACCOUNTS).bind(&start).bind(end_of(&start));
-            within_timeout(query.fetch_one(pool)).await?.try_get(0)?
-        }))
+        fetch_value!(self.pool().await?, COUNT_ACCOUNTS, &start, end_of(&start))
     }
 
     /// The keys of an account after a position.
@@ -137,13 +138,18 @@ impl Store {
             (i64::from(position.is_active), position.created_at, position.id.as_str())
         });
         if !is_storable(id) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
-        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(KEYS_BY_AGE)
-                .bind(account_id).bind(is_active).bind(created_at).bind(id).bind(count + 1);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<KeyColumns> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            KEYS_BY_AGE,
+            account_id,
+            is_active,
+            created_at,
+            id,
+            count + 1
+        )?;
         key_page(rows, count)
     }
 
@@ -159,13 +165,18 @@ impl Store {
         let first = NamePosition { folded_name: start.clone(), id: String::new() };
         let after = after.unwrap_or(&first);
         if [&start, &after.folded_name, &after.id].into_iter().any(|text| !is_storable(text)) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
-        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(KEYS_BY_NAME).bind(account_id).bind(&after.folded_name)
-                .bind(&after.id).bind(end_of(&start)).bind(count + 1);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<KeyColumns> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            KEYS_BY_NAME,
+            account_id,
+            &after.folded_name,
+            &after.id,
+            end_of(&start),
+            count + 1
+        )?;
         key_page(rows, count)
     }
 
@@ -175,10 +186,7 @@ impl Store {
         if !is_storable(&start) {
             return Ok(0);
         }
-        Ok(each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query(COUNT_KEYS_BY_NAME).bind(account_id).bind(&start).bind(end_of(&start));
-            within_timeout(query.fetch_one(pool)).await?.try_get(0)?
-        }))
+        fetch_value!(self.pool().await?, COUNT_KEYS_BY_NAME, account_id, &start, end_of(&start))
     }
 
     /// The keys that begin with these characters, or whose ids do, of one account or of all.
@@ -190,7 +198,7 @@ impl Store {
     ) -> Result<ListPage<KeyRecord>, StoreFailure> {
         let (start, count) = (folded(start), count.clamp(0, PAGE_ROWS));
         if !is_storable(&start) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
         let statement = account_id.map_or(KEYS_BY_PREFIX, |_| KEYS_OF_ACCOUNT_BY_PREFIX);
         let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
@@ -225,10 +233,7 @@ impl Store {
 
     /// How many keys an account has at `now`.
     pub async fn key_counts(&self, account_id: i64, now: i64) -> Result<KeyCounts, StoreFailure> {
-        let (all, valid): (i64, i64) = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(COUNT_KEYS).bind(account_id).bind(now);
-            within_timeout(query.fetch_one(pool)).await?
-        });
+        let (all, valid): (i64, i64) = fetch!(fetch_one, self.pool().await?, COUNT_KEYS, account_id, now)?;
         Ok(KeyCounts { all, valid })
     }
 
@@ -241,7 +246,7 @@ impl Store {
     ) -> Result<ListPage<AuditRecord>, StoreFailure> {
         let count = count.clamp(0, PAGE_ROWS);
         if search.is_some_and(|search| !search.is_storable()) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
         type Columns = (i64, i64, String, String, String, String);
         let statement = search.map_or(AUDIT_ENTRIES, |_| FOUND_AUDIT_ENTRIES);

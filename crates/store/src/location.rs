@@ -43,6 +43,11 @@ impl StoreLocation {
         Self { kind: LocationKind::Sqlite(data_dir.join(SQLITE_FILE)) }
     }
 
+    /// Whether gateways on other machines can use the same store.
+    pub fn is_shared(&self) -> bool {
+        matches!(&self.kind, LocationKind::Postgres(_))
+    }
+
     /// Whether this is a file that does not exist yet, so that it has no keys.
     pub fn is_missing_file(&self) -> bool {
         matches!(&self.kind, LocationKind::Sqlite(file) if !file.exists())

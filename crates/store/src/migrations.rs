@@ -15,31 +15,28 @@ pub(crate) struct Migration {
     postgres: &'static str,
 }
 
+/// The migration to a version, which has a file for each kind of databases.
+macro_rules! migration {
+    ($version:literal) => {
+        Migration {
+            sqlite: include_str!(concat!("migrations/", $version, ".sqlite.sql")),
+            postgres: include_str!(concat!("migrations/", $version, ".postgres.sql")),
+        }
+    };
+}
+
 /// All migrations; the first one leads to version 1. Published ones never change.
 pub(crate) const MIGRATIONS: &[Migration] = &[
+    migration!(1),
+    migration!(2),
+    migration!(3),
+    migration!(4),
+    migration!(5),
+    migration!(6),
     Migration {
-        sqlite: include_str!("migrations/1.sqlite.sql"),
-        postgres: include_str!("migrations/1.postgres.sql"),
-    },
-    Migration {
-        sqlite: include_str!("migrations/2.sqlite.sql"),
-        postgres: include_str!("migrations/2.postgres.sql"),
-    },
-    Migration {
-        sqlite: include_str!("migrations/3.sqlite.sql"),
-        postgres: include_str!("migrations/3.postgres.sql"),
-    },
-    Migration {
-        sqlite: include_str!("migrations/4.sqlite.sql"),
-        postgres: include_str!("migrations/4.postgres.sql"),
-    },
-    Migration {
-        sqlite: include_str!("migrations/5.sqlite.sql"),
-        postgres: include_str!("migrations/5.postgres.sql"),
-    },
-    Migration {
-        sqlite: include_str!("migrations/6.sqlite.sql"),
-        postgres: include_str!("migrations/6.postgres.sql"),
+        sqlite: include_str!("migrations/7.sql"),
+        // Gateways with version 6 add no usage meanwhile.
+        postgres: concat!("LOCK TABLE usage_fills IN EXCLUSIVE MODE;", include_str!("migrations/7.sql")),
     },
 ];
 

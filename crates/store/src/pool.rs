@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnectionMetadata;
@@ -19,16 +18,10 @@ use crate::failure::StoreFailure;
 use crate::location::{LocationKind, StoreLocation};
 use crate::migrations::{MIGRATIONS, migrate};
 use crate::operation_timeout::within_timeout;
-
-/// Connections of one `Store`. A gateway has one store for each of the feed, the usage ledger, the admin API and the console, so 16
-/// connections at most: a PostgreSQL with its default of 100 carries six gateways. The feed needs three.
-const CONNECTIONS_MAX: u32 = 4;
-
-/// How long an operation waits for a connection that others use.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long PostgreSQL may take for the first connection, and for a sign of life on a connection that is used again.
-const ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::policy::{
+    ACQUIRE_TIMEOUT, ALIVE_TIMEOUT, BUSY_PAUSE, BUSY_TIMEOUT, CONNECTIONS_MAX, IDLE_TIMEOUT,
+    MIGRATION_TIMEOUT,
+};
 
 /// How long PostgreSQL may work on one statement, wait for a lock, keep a transaction whose owner is gone, and keep a connection
 /// whose other end is silent: its locks would stop all changes. Notices are switched off, because `sqlx` logs them. These are
@@ -38,21 +31,8 @@ const SESSION_SETTINGS: &str = "SET statement_timeout = '10s'; SET lock_timeout 
                                 SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
                                 SET tcp_keepalives_count = 3; SET client_min_messages = warning";
 
-/// How long all migrations may take: tables with millions of rows are written anew, which would begin again for ever after the
-/// limit on other operations.
-const MIGRATION_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-
-/// How long a statement waits for another process that writes to the same SQLite file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Code of SQLite for a file that is locked; the higher bits of an extended code tell the details.
 const SQLITE_BUSY: u32 = 5;
-
-/// Pause between attempts to open a file that is locked.
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
-
-/// Connections that were idle for so long are closed.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The connections of a pool that were opened before some moment, and are not used again.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +122,7 @@ async fn open_sqlite(file: &Path) -> Result<BackendPool, StoreFailure> {
     }
 }
 
-/// What tells a file from another one with the same path; `None` if there is none.
+/// Distinguishes a file from another one with the same path; `None` if there is none.
 fn inode(file: &Path) -> Option<(u64, u64)> {
     fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }

@@ -2,7 +2,6 @@
 
 use crate::hash_key::HASH_BYTES;
 
-/// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountRecord {
     pub id: i64,
@@ -83,11 +82,11 @@ pub struct AuditRecord {
     pub at: i64,
     /// Who made the change, such as `user:ada@example.com` or `admin API from 127.0.0.1`.
     pub actor: String,
-    /// What was done, such as `key.revoke`.
+    /// The action, such as `key.revoke`.
     pub action: String,
-    /// What was changed: the name of an account, the id of a key, or the email address of a user.
+    /// The subject: the name of an account, the id of a key, or the email address of a user.
     pub subject: String,
-    /// What it was changed to, as JSON, without keys and secrets.
+    /// Details of the change as JSON, without keys and secrets.
     pub details: String,
 }
 

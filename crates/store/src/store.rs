@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sqlx::Row;
 use tokio::sync::OnceCell;
 
-use crate::backend::{BackendPool, OnBackend, each_backend};
+use crate::backend::{BackendPool, OnBackend, each_backend, fetch, fetch_value};
 use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HashKey;
@@ -14,12 +13,10 @@ use crate::list_page::{ListPage, key_page};
 use crate::listener::ChangeListener;
 use crate::location::StoreLocation;
 use crate::operation_timeout::within_timeout;
+use crate::policy::PAGE_ROWS;
 use crate::pool;
 use crate::records::{AccountRecord, ChangeMark, KeyRecord, RowPosition, StoreHistory};
 use crate::transaction::StoreTransaction;
-
-/// Rows that one statement reads at most, so that a large table never waits in one reply of the database.
-pub(crate) const PAGE_ROWS: i64 = 5_000;
 
 /// Keys that one statement reads at most. Each can have settings of 64 KiB, which makes 32 MiB.
 pub const KEY_PAGE_ROWS: i64 = 500;
@@ -67,14 +64,12 @@ impl Store {
         within_timeout(pool.get_or_try_init(|| Box::pin(pool::open(location)))).await
     }
 
-    /// Closes all connections.
     pub async fn close(&self) {
         if let Some(pool) = self.shared.pool.get() {
             each_backend!(pool, pool => pool.close().await);
         }
     }
 
-    /// Begins a change of the store.
     pub async fn begin_change(&self) -> Result<StoreTransaction, StoreFailure> {
         StoreTransaction::begin(self.pool().await?).await
     }
@@ -90,18 +85,15 @@ impl Store {
     /// The secret with which keys and secrets are hashed.
     pub async fn hash_key(&self) -> Result<HashKey, StoreFailure> {
         let query = "SELECT hash_key FROM store_state WHERE id = 1";
-        let bytes: Vec<u8> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
-        });
+        let bytes: Vec<u8> = fetch_value!(self.pool().await?, query)?;
         Ok(HashKey::from_bytes(hash_bytes(bytes)?))
     }
 
     /// The newest change, and the secret with which keys and secrets are hashed, as of the same moment.
     pub async fn newest_change(&self) -> Result<(ChangeMark, HashKey), StoreFailure> {
         let query = "SELECT revision, identity, hash_key FROM store_state JOIN store_changes USING (revision) WHERE id = 1";
-        let (revision, identity, hash_key): (i64, String, Vec<u8>) = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).fetch_one(pool)).await?
-        });
+        let (revision, identity, hash_key): (i64, String, Vec<u8>) =
+            fetch!(fetch_one, self.pool().await?, query)?;
         Ok((ChangeMark { revision, identity }, HashKey::from_bytes(hash_bytes(hash_key)?)))
     }
 
@@ -111,10 +103,8 @@ impl Store {
                      (SELECT COUNT(*) FROM store_changes WHERE revision = $1 AND identity = $2), \
                      (SELECT MIN(revision) FROM store_changes) \
                      FROM store_state JOIN store_changes USING (revision) WHERE id = 1";
-        let (revision, identity, count, oldest): (i64, String, i64, i64) = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(seen.revision).bind(&seen.identity);
-            within_timeout(query.fetch_one(pool)).await?
-        });
+        let (revision, identity, count, oldest): (i64, String, i64, i64) =
+            fetch!(fetch_one, self.pool().await?, query, seen.revision, &seen.identity)?;
         let newest = ChangeMark { revision, identity };
         Ok(StoreHistory { newest, has_seen: count > 0, has_forgotten: seen.revision < oldest })
     }
@@ -126,10 +116,8 @@ impl Store {
     ) -> Result<Vec<(RowPosition<i64>, AccountRecord)>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
-        let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(position.revision).bind(position.id).bind(PAGE_ROWS);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<AccountColumns> =
+            fetch!(fetch_all, self.pool().await?, query, position.revision, position.id, PAGE_ROWS)?;
         Ok(rows.into_iter().map(AccountColumns::into_row_at).collect())
     }
 
@@ -141,11 +129,8 @@ impl Store {
     ) -> Result<Vec<(RowPosition<String>, KeyRecord)>, StoreFailure> {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE (revision, id) > ($1, $2) ORDER BY revision, id LIMIT $3";
-        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let count = count.clamp(0, KEY_PAGE_ROWS);
-            let query = sqlx::query_as(query).bind(position.revision).bind(&position.id).bind(count);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<KeyColumns> =
+            fetch!(fetch_all, self.pool().await?, query, position.revision, &position.id, count)?;
         rows.into_iter().map(KeyColumns::into_row_at).collect()
     }
 
@@ -153,9 +138,7 @@ impl Store {
     pub async fn accounts_after(&self, id: i64) -> Result<ListPage<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts \
                      WHERE id > $1 ORDER BY id LIMIT $2";
-        let rows: Vec<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(id).bind(PAGE_ROWS + 1).fetch_all(pool)).await?
-        });
+        let rows: Vec<AccountColumns> = fetch!(fetch_all, self.pool().await?, query, id, PAGE_ROWS + 1)?;
         Ok(ListPage::of(rows.into_iter().map(|columns| columns.into_row_at().1).collect(), PAGE_ROWS))
     }
 
@@ -166,48 +149,37 @@ impl Store {
         after_id: &str,
     ) -> Result<ListPage<KeyRecord>, StoreFailure> {
         if !is_storable(after_id) {
-            return Ok(ListPage::of(Vec::new(), KEY_PAGE_ROWS));
+            return Ok(ListPage::default());
         }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3";
-        let rows: Vec<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            let query = sqlx::query_as(query).bind(account_id).bind(after_id).bind(KEY_PAGE_ROWS + 1);
-            within_timeout(query.fetch_all(pool)).await?
-        });
+        let rows: Vec<KeyColumns> =
+            fetch!(fetch_all, self.pool().await?, query, account_id, after_id, KEY_PAGE_ROWS + 1)?;
         key_page(rows, KEY_PAGE_ROWS)
     }
 
-    /// The account with a name.
     pub async fn account_named(&self, name: &str) -> Result<Option<AccountRecord>, StoreFailure> {
         if !is_storable(name) {
             return Ok(None);
         }
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
-        let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(name).fetch_optional(pool)).await?
-        });
+        let row: Option<AccountColumns> = fetch!(fetch_optional, self.pool().await?, query, name)?;
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
-    /// The account with an id.
     pub async fn account(&self, id: i64) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE id = $1";
-        let row: Option<AccountColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(pool)).await?
-        });
+        let row: Option<AccountColumns> = fetch!(fetch_optional, self.pool().await?, query, id)?;
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
-    /// The key with an id.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
         if !is_storable(id) {
             return Ok(None);
         }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
-        let row: Option<KeyColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(pool)).await?
-        });
+        let row: Option<KeyColumns> = fetch!(fetch_optional, self.pool().await?, query, id)?;
         row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
     }
 

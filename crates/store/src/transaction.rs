@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use sqlx::Row;
-
-use crate::backend::{BackendPool, BackendTransaction, OnBackend, each_backend};
+use crate::backend::{BackendPool, BackendTransaction, OnBackend, execute, fetch, fetch_value};
 use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HashKey;
@@ -31,9 +29,7 @@ impl StoreTransaction {
     pub(crate) async fn begin(pool: &BackendPool) -> Result<Self, StoreFailure> {
         let mut transaction = within_timeout(pool::begin(pool)).await?;
         let update = "UPDATE store_state SET revision = revision + 1 WHERE id = 1 RETURNING revision";
-        let revision = each_backend!(&mut transaction, connection => {
-            within_timeout(sqlx::query(update).fetch_one(&mut **connection)).await?.try_get(0)?
-        });
+        let revision = fetch_value!(&mut transaction, update)?;
         Ok(Self { transaction, revision })
     }
 
@@ -61,9 +57,7 @@ impl StoreTransaction {
     /// could not be had, and all of them would wait until they time out.
     pub async fn hash_key(&mut self) -> Result<HashKey, StoreFailure> {
         let query = "SELECT hash_key FROM store_state WHERE id = 1";
-        let bytes: Vec<u8> = each_backend!(&mut self.transaction, connection => {
-            within_timeout(sqlx::query(query).fetch_one(&mut **connection)).await?.try_get(0)?
-        });
+        let bytes: Vec<u8> = fetch_value!(&mut self.transaction, query)?;
         Ok(HashKey::from_bytes(hash_bytes(bytes)?))
     }
 
@@ -72,17 +66,13 @@ impl StoreTransaction {
             return Ok(None);
         }
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE name = $1";
-        let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
-            within_timeout(sqlx::query_as(query).bind(name).fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<AccountColumns> = fetch!(fetch_optional, &mut self.transaction, query, name)?;
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
     pub async fn account(&mut self, id: i64) -> Result<Option<AccountRecord>, StoreFailure> {
         let query = "SELECT id, name, plan, status, created_at, revision FROM accounts WHERE id = $1";
-        let row: Option<AccountColumns> = each_backend!(&mut self.transaction, connection => {
-            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<AccountColumns> = fetch!(fetch_optional, &mut self.transaction, query, id)?;
         Ok(row.map(|columns| columns.into_row_at().1))
     }
 
@@ -91,21 +81,21 @@ impl StoreTransaction {
         let insert = "INSERT INTO accounts (name, plan, status, created_at, revision) \
                       VALUES ($1, $2, $3, $4, $5) RETURNING id";
         let AccountRecord { id: _, name, plan, status, created_at } = account;
-        Ok(each_backend!(&mut self.transaction, connection => {
-            let insert = sqlx::query(insert)
-                .bind(name).bind(plan).bind(status.name()).bind(created_at).bind(self.revision);
-            within_timeout(insert.fetch_one(&mut **connection)).await?.try_get(0)?
-        }))
+        fetch_value!(&mut self.transaction, insert, name, plan, status.name(), created_at, self.revision)
     }
 
     /// Writes the plan and the status of an account.
     pub async fn update_account(&mut self, account: &AccountRecord) -> Result<(), StoreFailure> {
         let update = "UPDATE accounts SET plan = $1, status = $2, revision = $3 WHERE id = $4";
-        each_backend!(&mut self.transaction, connection => {
-            let update = sqlx::query(update)
-                .bind(&account.plan).bind(account.status.name()).bind(self.revision).bind(account.id);
-            within_timeout(update.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            &mut self.transaction,
+            update,
+            &account.plan,
+            account.status.name(),
+            self.revision,
+            account.id
+        )
+        .map(drop)
     }
 
     pub async fn key(&mut self, id: &str) -> Result<Option<KeyRecord>, StoreFailure> {
@@ -114,9 +104,7 @@ impl StoreTransaction {
         }
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
-        let row: Option<KeyColumns> = each_backend!(&mut self.transaction, connection => {
-            within_timeout(sqlx::query_as(query).bind(id).fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<KeyColumns> = fetch!(fetch_optional, &mut self.transaction, query, id)?;
         row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
     }
 
@@ -124,34 +112,45 @@ impl StoreTransaction {
     pub async fn count_valid_keys(&mut self, account_id: i64, now: i64) -> Result<i64, StoreFailure> {
         let query = "SELECT COUNT(*) FROM api_keys WHERE account_id = $1 AND status = 'active' \
                      AND (expires_at IS NULL OR expires_at > $2)";
-        Ok(each_backend!(&mut self.transaction, connection => {
-            let query = sqlx::query(query).bind(account_id).bind(now);
-            within_timeout(query.fetch_one(&mut **connection)).await?.try_get(0)?
-        }))
+        fetch_value!(&mut self.transaction, query, account_id, now)
     }
 
     pub async fn insert_key(&mut self, key: &KeyRecord) -> Result<(), StoreFailure> {
         let insert = "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, \
                       status, settings, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-        each_backend!(&mut self.transaction, connection => {
-            let insert = sqlx::query(insert)
-                .bind(&key.id).bind(key.account_id).bind(&key.name).bind(&key.prefix).bind(&key.hash[..])
-                .bind(key.created_at).bind(key.last_used_at).bind(key.expires_at)
-                .bind(key.status.name()).bind(&key.settings).bind(self.revision);
-            within_timeout(insert.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            &mut self.transaction,
+            insert,
+            &key.id,
+            key.account_id,
+            &key.name,
+            &key.prefix,
+            &key.hash[..],
+            key.created_at,
+            key.last_used_at,
+            key.expires_at,
+            key.status.name(),
+            &key.settings,
+            self.revision
+        )
+        .map(drop)
     }
 
     /// Writes what can change of a key: its name, expiry, status and settings.
     pub async fn update_key(&mut self, key: &KeyRecord) -> Result<(), StoreFailure> {
         let update = "UPDATE api_keys SET name = $1, expires_at = $2, status = $3, settings = $4, revision = $5 \
                       WHERE id = $6";
-        each_backend!(&mut self.transaction, connection => {
-            let update = sqlx::query(update)
-                .bind(&key.name).bind(key.expires_at).bind(key.status.name()).bind(&key.settings)
-                .bind(self.revision).bind(&key.id);
-            within_timeout(update.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            &mut self.transaction,
+            update,
+            &key.name,
+            key.expires_at,
+            key.status.name(),
+            &key.settings,
+            self.revision,
+            &key.id
+        )
+        .map(drop)
     }
 
     /// Adds an entry to the audit log; `entry.id` is ignored.
@@ -159,9 +158,6 @@ impl StoreTransaction {
         let insert =
             "INSERT INTO audit_entries (at, actor, action, subject, details) VALUES ($1, $2, $3, $4, $5)";
         let AuditRecord { id: _, at, actor, action, subject, details } = entry;
-        each_backend!(&mut self.transaction, connection => {
-            let insert = sqlx::query(insert).bind(at).bind(actor).bind(action).bind(subject).bind(details);
-            within_timeout(insert.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(&mut self.transaction, insert, at, actor, action, subject, details).map(drop)
     }
 }

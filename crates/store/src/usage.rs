@@ -4,12 +4,11 @@
 //! its last number, so that a batch that is sent again is recognised and counts once.
 //!
 //! A day can have millions of rows, so no statement reads all rows of a day. Sums over keys and over accounts, and the credits
-//! of the day, are kept in tables of their own, which `fill` fills for rows of earlier versions.
+//! of the day, are kept in tables of their own.
 
 mod flush; // adds usage
 mod count_columns; // the columns that are summed up
 mod day_credits; // credits by day, account and key
-mod fill; // sums of rows of earlier versions
 mod key_day_sums; // what single keys have used on a day
 mod report; // sums of usage
 mod retention; // deletes old usage
@@ -59,7 +58,7 @@ impl UsageStep {
     }
 }
 
-/// What the rows of a table tell apart, besides time, network, method and outcome.
+/// The dimensions of a table besides time, network, method and outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UsageDetail {
     Keys,

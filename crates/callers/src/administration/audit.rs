@@ -5,12 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{AuditRecord, StoreFailure, StoreTransaction};
 
-use crate::stored_settings::{KeySettingsChange, StoredSettings};
+use crate::policy::AUDIT_DETAIL_BYTES_MAX;
+use crate::stored_settings::{KeyPatch, StoredSettings};
 
-/// Bytes of one detail of an entry. Settings of a key can have 64 KiB, and each change of them adds an entry.
-const DETAIL_BYTES_MAX: usize = 2 << 10;
-
-/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
     /// Increases with each entry.
@@ -32,7 +29,6 @@ impl From<AuditRecord> for AuditEntry {
     }
 }
 
-/// Adds an entry to a change.
 pub(crate) async fn add(
     change: &mut StoreTransaction,
     actor: &str,
@@ -55,20 +51,17 @@ pub(crate) async fn add(
 
 /// A detail with its end cut off if it is too long.
 fn shortened(detail: &str) -> String {
-    let kept = &detail[..detail.floor_char_boundary(DETAIL_BYTES_MAX)];
+    let kept = &detail[..detail.floor_char_boundary(AUDIT_DETAIL_BYTES_MAX)];
     match detail.len() - kept.len() {
         0 => detail.to_owned(),
         bytes => format!("{kept}… ({} more)", counted(bytes as u64, "byte")),
     }
 }
 
-/// What the settings of a key are after a change. Of a secret only its presence is told.
-pub(super) fn settings_details(
-    settings: &StoredSettings,
-    change: &KeySettingsChange,
-) -> Vec<(&'static str, String)> {
+/// The settings of a key after a change. Of a secret, only the kind of its change is stated.
+pub(super) fn settings_details(settings: &StoredSettings, patch: &KeyPatch) -> Vec<(&'static str, String)> {
     let rules = serde_json::to_string(&settings.rules).unwrap_or_default();
-    let secret = match &change.secret {
+    let secret = match patch.secret() {
         None => "unchanged",
         Some(None) => "removed",
         Some(Some(_)) => "replaced",

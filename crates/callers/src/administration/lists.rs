@@ -6,12 +6,9 @@ use resources::{DAY_S, unix_seconds};
 use store::{AuditSearch, KeyAgePosition, KeyDaySum, ListPage, NamePosition};
 
 use super::credential::PREFIX_CHARACTERS;
-use super::{
-    AccountSummary, Administration, AdministrationError, AuditEntry, KeyListEntry, KeySummary, no_account,
-};
+use super::{AccountRecord, Administration, AdministrationError, AuditEntry, KeySummary, no_account};
 
-/// Keys that a search for first characters shows; more than that need another character.
-const KEYS_FOUND_MAX: i64 = 20;
+use crate::policy::KEYS_FOUND_MAX;
 
 /// How many keys and users an account has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +23,14 @@ pub struct AccountCounts {
 /// A key that was found among those of all accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundKey {
-    pub account: AccountSummary,
-    pub key: KeyListEntry,
+    pub account: AccountRecord,
+    pub key: KeySummary,
 }
 
 impl Administration {
     /// The next accounts in the order of their ids.
-    pub async fn list_accounts(
-        &self,
-        after_id: i64,
-    ) -> Result<ListPage<AccountSummary>, AdministrationError> {
-        Ok(self.store.accounts_after(after_id).await?.map(Into::into))
+    pub async fn list_accounts(&self, after_id: i64) -> Result<ListPage<AccountRecord>, AdministrationError> {
+        Ok(self.store.accounts_after(after_id).await?)
     }
 
     /// The next accounts whose names begin with `search`, in the order of their names.
@@ -45,8 +39,8 @@ impl Administration {
         search: &str,
         after: Option<&NamePosition<i64>>,
         count: u32,
-    ) -> Result<ListPage<AccountSummary>, AdministrationError> {
-        Ok(self.store.accounts_by_name(search, after, i64::from(count)).await?.map(Into::into))
+    ) -> Result<ListPage<AccountRecord>, AdministrationError> {
+        Ok(self.store.accounts_by_name(search, after, i64::from(count)).await?)
     }
 
     /// How many accounts have names that begin with `search`.
@@ -68,30 +62,30 @@ impl Administration {
     /// The next keys of an account: those that are not revoked first, and the newest before the others.
     pub async fn keys_by_age(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         after: Option<&KeyAgePosition>,
         count: u32,
-    ) -> Result<ListPage<KeyListEntry>, AdministrationError> {
+    ) -> Result<ListPage<KeySummary>, AdministrationError> {
         let rows = self.store.keys_by_age(account.id, after, i64::from(count)).await?;
-        Ok(rows.map(|row| KeySummary::new(row, &account.name).into()))
+        Ok(rows.map(|row| KeySummary::new(row, &account.name)))
     }
 
     /// The next keys of an account whose names begin with `search`, in the order of their names.
     pub async fn keys_by_name(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         search: &str,
         after: Option<&NamePosition<String>>,
         count: u32,
-    ) -> Result<ListPage<KeyListEntry>, AdministrationError> {
+    ) -> Result<ListPage<KeySummary>, AdministrationError> {
         let rows = self.store.keys_by_name(account.id, search, after, i64::from(count)).await?;
-        Ok(rows.map(|row| KeySummary::new(row, &account.name).into()))
+        Ok(rows.map(|row| KeySummary::new(row, &account.name)))
     }
 
     /// How many keys of an account have names that begin with `search`.
     pub async fn count_keys_by_name(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         search: &str,
     ) -> Result<u64, AdministrationError> {
         Ok(unsigned(self.store.count_keys_by_name(account.id, search).await?))
@@ -100,11 +94,11 @@ impl Administration {
     /// The first keys of an account that begin with `search`, or whose ids do. A whole key is found, too.
     pub async fn keys_of_account_by_prefix(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         search: &str,
-    ) -> Result<ListPage<KeyListEntry>, AdministrationError> {
+    ) -> Result<ListPage<KeySummary>, AdministrationError> {
         let rows = self.store.keys_by_prefix(Some(account.id), shown_part(search), KEYS_FOUND_MAX).await?;
-        Ok(rows.map(|row| KeySummary::new(row, &account.name).into()))
+        Ok(rows.map(|row| KeySummary::new(row, &account.name)))
     }
 
     /// The same among the keys of all accounts.
@@ -113,8 +107,8 @@ impl Administration {
         let mut rows = Vec::new();
         for row in page.rows {
             if let Some(account) = self.store.account(row.account_id).await? {
-                let key = KeySummary::new(row, &account.name).into();
-                rows.push(FoundKey { account: account.into(), key });
+                let key = KeySummary::new(row, &account.name);
+                rows.push(FoundKey { account, key });
             }
         }
         Ok(ListPage { rows, has_more: page.has_more })
@@ -123,7 +117,7 @@ impl Administration {
     /// The names of some keys of an account by their ids.
     pub async fn key_names(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         ids: &[&str],
     ) -> Result<HashMap<String, String>, AdministrationError> {
         // Keys of the configuration have ids of their own, which may contain anything.
@@ -131,10 +125,10 @@ impl Administration {
         Ok(self.store.key_names(account.id, &ids).await?.into_iter().collect())
     }
 
-    /// What some keys of an account have used today (UTC).
+    /// The use of some keys of an account today (UTC).
     pub async fn keys_today(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
         keys: &[&str],
     ) -> Result<Vec<KeyDaySum>, AdministrationError> {
         let now = unsigned(unix_seconds());
@@ -144,7 +138,7 @@ impl Administration {
     /// How many keys and users an account has.
     pub async fn account_counts(
         &self,
-        account: &AccountSummary,
+        account: &AccountRecord,
     ) -> Result<AccountCounts, AdministrationError> {
         let keys = self.store.key_counts(account.id, unix_seconds()).await?;
         let users = self.store.count_users(account.id, "").await?;
@@ -187,7 +181,7 @@ fn shown_part(search: &str) -> &str {
     }
 }
 
-/// What is looked for in the audit log: people are users, and actions have no capital letters.
+/// The start of an entry that is searched for in the audit log: people are users, and actions have no capital letters.
 fn audit_search(search: &str) -> AuditSearch {
     let is_email = search.contains('@') && !search.contains(' ') && !search.starts_with("user:");
     AuditSearch {

@@ -1,32 +1,15 @@
-//! Accounts and keys as operators see them. Times are seconds since 1970, UTC.
+//! Keys as operators see them. Times are seconds since 1970, UTC.
 
 use std::fmt;
 
 use resources::unix_seconds;
 use serde::Serialize;
-use store::{AccountRecord, KeyRecord, KeyStatus};
+use store::{KeyRecord, KeyStatus};
 
 use crate::key_rules::KeyRules;
 use crate::stored_settings::StoredSettings;
 
-/// An account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AccountSummary {
-    pub id: i64,
-    pub name: String,
-    pub plan: String,
-    /// `active` or `suspended`.
-    pub status: &'static str,
-    pub created_at: i64,
-}
-
-impl From<AccountRecord> for AccountSummary {
-    fn from(AccountRecord { id, name, plan, status, created_at }: AccountRecord) -> Self {
-        Self { id, name, plan, status: status.name(), created_at }
-    }
-}
-
-/// A key, without the key itself.
+/// A key, without the key itself. In lists it has no settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeySummary {
     /// The id of the key, which is not a secret.
@@ -66,26 +49,6 @@ impl KeySummary {
             has_secret: secret_hash.is_some(),
             settings: rules,
         }
-    }
-}
-
-/// A key in a list, without its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyListEntry {
-    pub id: String,
-    pub name: String,
-    pub prefix: String,
-    /// As in [`KeySummary`].
-    pub status: &'static str,
-    pub created_at: i64,
-    pub last_used_at: Option<i64>,
-    pub expires_at: Option<i64>,
-}
-
-impl From<KeySummary> for KeyListEntry {
-    fn from(key: KeySummary) -> Self {
-        let KeySummary { id, name, prefix, status, created_at, last_used_at, expires_at, .. } = key;
-        Self { id, name, prefix, status, created_at, last_used_at, expires_at }
     }
 }
 

@@ -20,7 +20,7 @@ impl Administration {
         Self { usage, ..self }
     }
 
-    /// What callers have used.
+    /// The usage of callers.
     pub async fn usage_report(
         &self,
         request: &UsageReportRequest,

@@ -11,18 +11,13 @@ use crate::account::Account;
 use crate::api_key::ApiKey;
 use crate::directory::Directory;
 use crate::key_settings::KeySettings;
-use crate::plans::Plans;
+use crate::plans::{CurrentPlans, Plans};
+use crate::policy::{BAD_ROWS_MAX, EXPIRED_KEPT_SECONDS, LOST_KEYS_LOGGED_MAX};
 use crate::stored_keys::{KeyChange, StoredKeysBuilder};
 use crate::stored_settings::StoredSettings;
 
-/// How long after its expiry a key stays in memory, in case the clock of this machine was wrong.
-const EXPIRED_KEPT_SECONDS: i64 = 24 * 60 * 60;
-
 /// Bytes of a name; the administration allows fewer.
 const NAME_BYTES_MAX: usize = 1_024;
-
-/// Refused rows whose ids are remembered; further ones are only logged.
-const BAD_ROWS_MAX: usize = 10_000;
 
 /// A row of either table.
 #[derive(Clone, Debug)]
@@ -40,16 +35,14 @@ pub(super) enum RowSource {
     Change,
 }
 
-/// Keys that are named in the log after the store has lost changes; all are counted.
-const LOST_KEYS_LOGGED_MAX: usize = 20;
-
-/// Applies rows to a directory.
 #[derive(Debug)]
 pub(super) struct RowApplier {
     directory: Arc<Directory>,
-    /// What the local copy has to write.
+    /// Changes for the local copy.
     copy: Arc<CopyQueue>,
-    plans: Plans,
+    current_plans: CurrentPlans,
+    /// The plans that the accounts have.
+    plans: Arc<Plans>,
     network: String,
     accounts: HashMap<i64, Arc<Account>>,
     /// The keys of a load that is not finished.
@@ -63,7 +56,7 @@ pub(super) struct RowApplier {
     changed_accounts: HashSet<i64>,
 }
 
-/// What to do when a refused row is right again.
+/// The action that follows when a refused row is right again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BadRow {
     Replace,
@@ -75,13 +68,14 @@ impl RowApplier {
     pub(super) fn new(
         directory: Arc<Directory>,
         copy: Arc<CopyQueue>,
-        plans: Plans,
+        plans: CurrentPlans,
         network: String,
     ) -> Self {
         Self {
             directory,
             copy,
-            plans,
+            plans: plans.now(),
+            current_plans: plans,
             network,
             accounts: HashMap::new(),
             loading: None,
@@ -90,6 +84,30 @@ impl RowApplier {
             left_to_load: 0,
             changed_accounts: HashSet::new(),
         }
+    }
+
+    /// Gives the accounts the limits of their plans, if the plans have changed. An account whose plan is gone keeps its limits, as
+    /// long as this process knows it.
+    pub(super) fn apply_changed_plans(&mut self) {
+        let plans = self.current_plans.now();
+        if Arc::ptr_eq(&plans, &self.plans) {
+            return;
+        }
+        let now = Clock::default().now();
+        for account in self.accounts.values() {
+            let name = account.plan().name.clone();
+            match plans.named(&name) {
+                Some(plan) => account.set_plan(plan, now),
+                None => tracing::error!(
+                    account = account.name,
+                    plan = name,
+                    "the configuration has no such plan any more; the account keeps its limits until it has another plan"
+                ),
+            }
+        }
+        self.plans = plans;
+        // Rows whose plan was missing before are read again.
+        self.needs_load |= !self.bad_rows.is_empty();
     }
 
     pub(super) fn directory(&self) -> &Directory {
@@ -106,7 +124,6 @@ impl RowApplier {
         self.left_to_load == 0
     }
 
-    /// Accounts, keys and refused rows.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
         let keys = self.directory.stored().map_or(0, |keys| keys.len());
         (self.accounts.len() as u64, keys as u64, self.bad_rows.len() as u64)
@@ -124,7 +141,7 @@ impl RowApplier {
         (self.needs_load, self.left_to_load) = (false, 0);
     }
 
-    /// What was loaded takes effect. `has_lost_changes` is whether the store has lost changes that were in effect.
+    /// Makes the loaded rows effective. `has_lost_changes` is whether the store has lost changes that were in effect.
     pub(super) fn finish_load(&mut self, has_lost_changes: bool) {
         let Some(keys) = self.loading.take() else { return };
         let (keys, before) = (keys.build(), self.directory.stored());
@@ -146,13 +163,12 @@ impl RowApplier {
         self.directory.replace_stored(keys);
     }
 
-    /// What was loaded so far is dropped; callers keep what they have.
+    /// Drops the rows that were loaded so far; callers keep what they have.
     pub(super) fn give_up_load(&mut self) {
         // The refused rows were forgotten when the load began, so only another load finds them all.
         self.needs_load |= self.loading.take().is_some();
     }
 
-    /// Applies rows.
     pub(super) fn apply(&mut self, rows: Vec<StoredRow>, source: RowSource) {
         self.directory.feed_status().record_progress();
         let (mut accounts, mut changes) = (Vec::new(), Vec::with_capacity(rows.len()));
@@ -286,7 +302,7 @@ impl RowApplier {
         })?;
         let before = stored.as_ref().and_then(|keys| keys.with_hash(&row.hash));
         Ok(compiled.map(|new| match before.as_ref().and_then(|key| key.settings.as_deref()) {
-            Some(old) => new.with_limits_of(old, settings.rules.credit_limits(), Clock::default().now()),
+            Some(old) => new.replacing(old, Clock::default().now()),
             None => new,
         }))
     }

@@ -8,12 +8,7 @@ use tokio::time::Instant;
 use super::apply::StoredRow;
 use super::within_bound;
 
-/// Keys that one statement reads when changes are followed. Each can have settings of 64 KiB, which makes 3 MiB: slow networks
-/// carry that within the bound.
-const CHANGED_KEYS_MAX: i64 = 50;
-
-/// Pages of a load that wait until they are applied.
-const PAGES_WAITING_MAX: usize = 2;
+use crate::policy::{CHANGED_KEYS_MAX, FEED_PAGES_WAITING_MAX};
 
 /// How far the rows of the store have been read.
 #[derive(Clone, Debug)]
@@ -73,7 +68,7 @@ pub(super) struct RunningLoad {
 impl RunningLoad {
     /// `newest` is the revision of the store.
     pub(super) fn start(store: Store, newest: i64, has_lost_changes: bool) -> Self {
-        let (sender, pages) = mpsc::channel(PAGES_WAITING_MAX);
+        let (sender, pages) = mpsc::channel(FEED_PAGES_WAITING_MAX);
         let task = tokio::spawn(async move {
             if let Err(failure) = read_all(&store, &sender).await {
                 // The feed has given the load up if it does not listen.

@@ -16,6 +16,7 @@ use twox_hash::XxHash3_64;
 use super::apply::{RowApplier, RowSource, StoredRow};
 use crate::account::Account;
 use crate::api_key::ApiKey;
+use crate::policy::{COPY_BATCH_ROWS, COPY_CHANGED_BYTES_MAX, COPY_CHANGED_ROWS_MAX};
 use crate::stored_keys::StoredKeys;
 
 const FILE_NAME: &str = "callers.copy";
@@ -28,15 +29,6 @@ const RECORD_BYTES_MAX: usize = 512 << 10;
 
 /// Bytes before the payload of a record: its length twice, and its checksum.
 const RECORD_HEAD_BYTES: usize = 16;
-
-/// Rows that are applied together: 32 MiB, if all are keys with the longest settings.
-const BATCH_ROWS: usize = 500;
-
-/// Changed rows after which the file is written anew, if they are also more than its other rows.
-const CHANGED_ROWS_MAX: u64 = 10_000;
-
-/// Bytes of changed rows after which the file is written anew: a row can have 64 KiB of settings.
-const CHANGED_BYTES_MAX: u64 = 16 << 20;
 
 /// One record of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,9 +62,9 @@ pub(super) fn remove(path: &Path) {
 #[derive(Debug)]
 pub(super) struct CopyFile {
     file: BufWriter<File>,
-    /// What was written when the file was made.
+    /// The size of the file when it was made.
     first: CopySize,
-    /// What was added since.
+    /// The size of the records that were added since.
     changed: CopySize,
 }
 
@@ -156,8 +148,8 @@ impl CopyFile {
 
     /// Whether a new file would be shorter.
     pub(super) fn is_long(&self) -> bool {
-        self.changed.rows > self.first.rows.max(CHANGED_ROWS_MAX)
-            || self.changed.bytes > self.first.bytes.max(CHANGED_BYTES_MAX)
+        self.changed.rows > self.first.rows.max(COPY_CHANGED_ROWS_MAX)
+            || self.changed.bytes > self.first.bytes.max(COPY_CHANGED_BYTES_MAX)
     }
 }
 
@@ -190,7 +182,7 @@ pub(super) fn read_copy(path: &Path, applier: &mut RowApplier) -> io::Result<Opt
         return Err(damaged("no hash key"));
     };
     applier.begin_load(HashKey::from_bytes(bytes_of(&hash_key)?));
-    let (mut rows, mut followed_at) = (Vec::with_capacity(BATCH_ROWS), None);
+    let (mut rows, mut followed_at) = (Vec::with_capacity(COPY_BATCH_ROWS), None);
     while let Some(record) = read_record(&mut file)? {
         match record {
             CopyRecord::HashKey(_) => return Err(damaged("two hash keys")),
@@ -210,7 +202,7 @@ pub(super) fn read_copy(path: &Path, applier: &mut RowApplier) -> io::Result<Opt
                 rows.push(StoredRow::Key(KeyRecord { status: KeyStatus::Revoked, ..row }));
             }
         }
-        if rows.len() == BATCH_ROWS {
+        if rows.len() == COPY_BATCH_ROWS {
             applier.apply(std::mem::take(&mut rows), RowSource::Load);
         }
     }
@@ -305,14 +297,14 @@ mod tests {
         }
         copy.sync().unwrap();
         let bytes = fs::metadata(path(folder.path())).unwrap().len();
-        assert!(rows < 300 && bytes < CHANGED_BYTES_MAX + (128 << 10), "{rows} rows, {bytes} bytes");
+        assert!(rows < 300 && bytes < COPY_CHANGED_BYTES_MAX + (128 << 10), "{rows} rows, {bytes} bytes");
     }
 
     #[test]
     fn a_copy_of_short_rows_may_get_ten_thousand_changes() {
         let folder = tempfile::tempdir().unwrap();
         let (mut copy, key) = (empty_copy(folder.path()), key(2));
-        for _ in 0..CHANGED_ROWS_MAX {
+        for _ in 0..COPY_CHANGED_ROWS_MAX {
             copy.append_key(&key).unwrap();
         }
         assert!(!copy.is_long());

@@ -1,4 +1,4 @@
-//! What waits to be written to the local copy.
+//! Changes that wait to be written to the local copy.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,11 +7,9 @@ use parking_lot::{Condvar, Mutex};
 use store::HASH_BYTES;
 
 use crate::account::Account;
+use crate::policy::COPY_CHANGES_WAITING_MAX;
 
-/// Changes that wait for the disk. With more of them, everything is written anew.
-const CHANGES_WAITING_MAX: usize = 10_000;
-
-/// What the copy lacks.
+/// Changes that the copy lacks.
 #[derive(Debug, Default)]
 pub(super) struct CopyWork {
     /// Whether everything has to be written.
@@ -29,7 +27,7 @@ impl CopyWork {
     }
 }
 
-/// What waits to be written.
+/// Changes that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct CopyQueue {
     work: Mutex<CopyWork>,
@@ -50,7 +48,7 @@ impl CopyQueue {
         if work.is_all || (accounts.is_empty() && keys.is_empty()) {
             return;
         }
-        if work.keys.len() + keys.len() + work.accounts.len() + accounts.len() > CHANGES_WAITING_MAX {
+        if work.keys.len() + keys.len() + work.accounts.len() + accounts.len() > COPY_CHANGES_WAITING_MAX {
             (work.is_all, work.keys, work.accounts) = (true, Vec::new(), Vec::new());
         } else {
             work.keys.extend(keys);

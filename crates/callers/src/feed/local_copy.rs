@@ -6,19 +6,14 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use resources::{DiskHealth, DiskWriter, SupervisedTask};
 
 use super::copy_file::{self, CopyFile};
 use super::copy_queue::{CopyQueue, CopyWork};
 use crate::directory::Directory;
-
-/// How often the copy is told that the store was followed, and so how exact its age is.
-const TIME_INTERVAL: Duration = Duration::from_secs(60);
-
-/// How long a copy that could not be written is not tried again.
-const RETRY_INTERVAL: Duration = Duration::from_secs(60);
+use crate::policy::{COPY_RETRY_INTERVAL, COPY_TIME_INTERVAL};
 
 /// The thread that writes the copy.
 #[derive(Debug)]
@@ -54,7 +49,7 @@ impl LocalCopy {
             self.queue.replace_all();
         }
         loop {
-            let until = self.retry_at.unwrap_or_else(|| Instant::now() + TIME_INTERVAL);
+            let until = self.retry_at.unwrap_or_else(|| Instant::now() + COPY_TIME_INTERVAL);
             let work = self.queue.take(until, self.retry_at.is_some(), || task.alive());
             let written = self.write(&work);
             self.disk.record(DiskWriter::KeysCopy, &written);
@@ -69,7 +64,7 @@ impl LocalCopy {
 
     fn write(&mut self, work: &CopyWork) -> io::Result<()> {
         let has_failed = self.retry_at.take().is_some();
-        let is_time_due = work.followed_at >= self.written_time + TIME_INTERVAL.as_secs() as i64;
+        let is_time_due = work.followed_at >= self.written_time + COPY_TIME_INTERVAL.as_secs() as i64;
         let stored = self.directory.stored();
         match (&mut self.file, stored) {
             (_, None) => Ok(()),
@@ -100,7 +95,7 @@ impl LocalCopy {
     fn failed(&mut self, error: &io::Error) {
         // An old copy would let revoked keys in again.
         copy_file::remove(&self.path);
-        (self.file, self.retry_at) = (None, Some(Instant::now() + RETRY_INTERVAL));
+        (self.file, self.retry_at) = (None, Some(Instant::now() + COPY_RETRY_INTERVAL));
         self.directory.feed_status().update(|facts| facts.copy_failures += 1);
         tracing::error!(%error, path = %self.path.display(), "cannot write the local copy of accounts and keys; trying again in a minute");
     }

@@ -20,7 +20,7 @@ fn feed(folder: &TempDir) -> (Feed, Arc<Directory>) {
     let config = FeedConfig {
         location: StoreLocation::in_data_dir(folder.path()),
         data_dir: folder.path().to_owned(),
-        plans: Plans::default(),
+        plans: CurrentPlans::default(),
         network: "demo".to_owned(),
         is_required: true,
         copy_age_max: None,
@@ -32,7 +32,7 @@ fn feed(folder: &TempDir) -> (Feed, Arc<Directory>) {
 }
 
 fn administration(folder: &TempDir) -> Administration {
-    Administration::new(Store::new(StoreLocation::in_data_dir(folder.path())), Plans::default())
+    Administration::new(Store::new(StoreLocation::in_data_dir(folder.path())), CurrentPlans::default())
 }
 
 async fn new_key(administration: &Administration) -> NewKey {
@@ -298,7 +298,8 @@ fn changes_that_the_store_has_forgotten_do_not_count_as_lost() {
 fn read_again(path: &std::path::Path, folder: &std::path::Path) -> (i64, Arc<Directory>) {
     let directory = Arc::new(Directory::new(&[]));
     let network = folder.display().to_string();
-    let mut applier = RowApplier::new(Arc::clone(&directory), Arc::default(), Plans::default(), network);
+    let mut applier =
+        RowApplier::new(Arc::clone(&directory), Arc::default(), CurrentPlans::default(), network);
     let followed_at = read_copy(path, &mut applier).unwrap().unwrap();
     applier.finish_load(false);
     (followed_at, directory)

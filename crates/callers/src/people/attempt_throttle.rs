@@ -10,26 +10,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use parking_lot::Mutex;
 
-/// Attempts for one email address from one network address before the first wait. People try a handful of passwords.
-const FREE_BY_EMAIL: u32 = 8;
-
-/// Attempts for one email address from all network addresses before the first wait.
-const FREE_BY_EMAIL_ANYWHERE: u32 = 16;
-
-/// Attempts from one network address before the first wait; an office shares one.
-const FREE_BY_ADDRESS: u32 = 24;
-
-/// The first wait. Each further attempt doubles it.
-const FIRST_WAIT_S: u64 = 5;
-
-/// The longest wait, so that nobody is locked out for long by the attempts of somebody else.
-const WAIT_S_MAX: u64 = 15 * 60;
-
-/// Attempts are forgotten after this time without another one.
-const FORGOTTEN_AFTER_S: u64 = 60 * 60;
-
-/// Entries of each table. The one with the fewest attempts makes room for a new one, the oldest first among equals.
-const ENTRIES_MAX: usize = 10_000;
+use crate::policy::{
+    FIRST_WAIT_S, FORGOTTEN_AFTER_S, FREE_BY_ADDRESS, FREE_BY_EMAIL, FREE_BY_EMAIL_ANYWHERE,
+    THROTTLE_ENTRIES_MAX, WAIT_S_MAX,
+};
 
 /// Attempts to sign in, by email address and by network address.
 #[derive(Debug, Default)]
@@ -134,7 +118,7 @@ impl<K: Clone + Eq + Hash> AttemptTable<K> {
     }
 
     fn count(&mut self, key: K, now: u64) {
-        if self.entries.len() >= ENTRIES_MAX && !self.entries.contains_key(&key) {
+        if self.entries.len() >= THROTTLE_ENTRIES_MAX && !self.entries.contains_key(&key) {
             self.make_room(now);
         }
         let attempts = self.entries.entry(key).or_insert(Attempts { count: 0, last_at: now });
@@ -144,7 +128,7 @@ impl<K: Clone + Eq + Hash> AttemptTable<K> {
 
     fn make_room(&mut self, now: u64) {
         self.entries.retain(|_, attempts| !attempts.is_forgotten(now));
-        if self.entries.len() < ENTRIES_MAX {
+        if self.entries.len() < THROTTLE_ENTRIES_MAX {
             return;
         }
         // The entry with the fewest attempts is the one that is worth least; among equals the oldest.
@@ -265,7 +249,7 @@ mod tests {
         for number in 0..20_000 {
             let _ = throttle.begin(&format!("{number}"), address(1_000 + number), 1_000);
         }
-        assert_eq!(throttle.tables.lock().by_email.entries.len(), ENTRIES_MAX);
+        assert_eq!(throttle.tables.lock().by_email.entries.len(), THROTTLE_ENTRIES_MAX);
         assert!(throttle.begin("ada", HERE, 1_000).is_err());
     }
 }

@@ -2,9 +2,7 @@
 
 use super::{PeopleError, invalid};
 use crate::administration::is_invisible;
-
-/// The longest address that mail servers accept.
-const EMAIL_BYTES_MAX: usize = 254;
+use crate::policy::EMAIL_BYTES_MAX;
 
 /// The address in lower case. Only its form is checked: no mail is ever sent to it.
 pub(super) fn normalised(text: &str) -> Result<String, PeopleError> {

@@ -8,15 +8,7 @@ use store::{LinkKind, LinkRecord, StoreTransaction, UserRecord, UserRole, UserSt
 use super::sign_in::{add_user, new_user};
 use super::{NewSession, People, PeopleError, Visitor, actor, email, invalid, no_user, password, token};
 use crate::administration::{AdministrationError, audit};
-
-/// Names that are tried for the account of a new operator.
-const ACCOUNT_NAMES_TRIED: u32 = 100;
-
-/// How long an invitation is valid.
-const INVITATION_S: i64 = 7 * 24 * 60 * 60;
-
-/// How long the links are valid with which a password is set: whoever has one is signed in by it.
-const PASSWORD_LINK_S: i64 = 24 * 60 * 60;
+use crate::policy::{ACCOUNT_NAMES_TRIED, INVITATION_S, PASSWORD_LINK_S};
 
 /// Whom an invitation is for, and what it leads to.
 #[derive(Clone, Debug)]
@@ -26,7 +18,7 @@ pub struct Invitation {
     pub target: InvitationTarget,
 }
 
-/// What an invitation leads to.
+/// The result of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvitationTarget {
     /// The account with this name, which exists.
@@ -35,7 +27,7 @@ pub enum InvitationTarget {
     NewAccount { plan: String },
 }
 
-/// What a person fills in to use a link.
+/// The form with which a person uses a link.
 #[derive(Clone, Default)]
 pub struct LinkForm {
     /// Ignored if the link has an address.
@@ -100,7 +92,7 @@ impl People {
                 ("account", name)
             }
             InvitationTarget::NewAccount { plan } => {
-                link.plan = Some(self.administration.plan(plan)?.name.clone());
+                link.plan = Some(self.administration.plan(plan)?.name);
                 ("plan", plan)
             }
         };
@@ -149,7 +141,7 @@ impl People {
         Ok(NewLink { token, expires_at: link.expires_at })
     }
 
-    /// What a link is for. It stays valid.
+    /// The purpose of a link, which stays valid.
     pub async fn link(&self, token: &str) -> Result<LinkSummary, PeopleError> {
         if !token::is_token(token) {
             return Err(PeopleError::InvalidLink);
@@ -257,8 +249,8 @@ impl People {
         actor: &str,
         email: &str,
     ) -> Result<i64, PeopleError> {
-        let plan = self.administration.plans().least_limited();
-        let plan = plan.ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
+        let plans = self.administration.plans();
+        let plan = plans.least_limited().ok_or_else(|| invalid("plan", "there is no plan"))?.name.clone();
         let name = self.free_account_name(change, email).await?;
         Ok(self.administration.add_account(change, actor, &name, &plan).await?.id)
     }

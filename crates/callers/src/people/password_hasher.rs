@@ -3,7 +3,6 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use resources::{SupervisedTask, Supervisor, WhenDown};
@@ -11,14 +10,7 @@ use tokio::sync::oneshot;
 
 use super::PeopleError;
 
-/// Threads, and so hashes at once: each takes 19 MiB and a core.
-const THREADS: usize = 2;
-
-/// Hashes that wait at most; at 30 ms each the last one waits for a quarter of a second.
-const WAITING_MAX: usize = 16;
-
-/// How long a thread waits for a password before it shows again that it is alive.
-const ALIVE_INTERVAL: Duration = Duration::from_millis(500);
+use crate::policy::{HASHER_ALIVE_INTERVAL, HASHER_THREADS, HASHES_WAITING_MAX};
 
 type HashJob = Box<dyn FnOnce() + Send>;
 
@@ -47,9 +39,9 @@ impl PasswordHasher {
 }
 
 fn start(supervisor: &Supervisor) -> SyncSender<HashJob> {
-    let (sender, jobs) = mpsc::sync_channel(WAITING_MAX);
+    let (sender, jobs) = mpsc::sync_channel(HASHES_WAITING_MAX);
     let jobs = Arc::new(Mutex::new(jobs));
-    for number in 1..=THREADS {
+    for number in 1..=HASHER_THREADS {
         let jobs = Arc::clone(&jobs);
         let task = supervisor.task(format!("password thread {number}"), WhenDown::Degraded);
         let run = move || task.run_blocking(|task| run_all(&jobs, task));
@@ -64,7 +56,7 @@ fn start(supervisor: &Supervisor) -> SyncSender<HashJob> {
 fn run_all(jobs: &Mutex<Receiver<HashJob>>, task: &SupervisedTask) {
     loop {
         task.alive();
-        let next = jobs.lock().recv_timeout(ALIVE_INTERVAL);
+        let next = jobs.lock().recv_timeout(HASHER_ALIVE_INTERVAL);
         match next {
             Ok(job) => job(),
             Err(RecvTimeoutError::Timeout) => {}
@@ -75,6 +67,8 @@ fn run_all(jobs: &Mutex<Receiver<HashJob>>, task: &SupervisedTask) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A password whose hashing panicked ended one of the two threads, and after the second nobody could sign in any more.
@@ -82,13 +76,13 @@ mod tests {
     async fn passwords_are_hashed_after_panics() {
         let supervisor = Supervisor::default();
         let hasher = PasswordHasher::new(supervisor.clone());
-        for _ in 0..THREADS {
+        for _ in 0..HASHER_THREADS {
             let panicked: Result<(), _> = hasher.run(|| panic!("no memory")).await;
             assert!(panicked.is_err());
         }
         assert_eq!(hasher.run(|| 7).await.ok(), Some(7));
         let panics: u64 = supervisor.report().iter().map(|task| task.panics).sum();
-        assert_eq!(panics, THREADS as u64);
+        assert_eq!(panics, HASHER_THREADS as u64);
         supervisor.inject_panics("password thread 1", u32::MAX);
         supervisor.inject_panics("password thread 2", u32::MAX);
         let late = std::time::Instant::now() + Duration::from_secs(60);

@@ -7,22 +7,10 @@ use resources::unix_seconds;
 use store::{SessionRecord, StoreTransaction, UserRecord, UserRole, UserStatus};
 
 use super::{People, PeopleError, Visitor, actor, token};
-use crate::administration::{AccountSummary, AdministrationError, audit};
-
-/// A session ends when it was not used for this long.
-const IDLE_S: i64 = 12 * 60 * 60;
-
-/// A session ends this long after it began.
-const AGE_S: i64 = 30 * 24 * 60 * 60;
-
-/// The use of a session is recorded once in this time.
-const USE_RECORDED_S: i64 = 60;
-
-/// Sessions of one user. The one that was not used for longest makes room for a new one.
-const SESSIONS_MAX: i64 = 50;
-
-/// Characters of the description of a browser that are stored.
-const BROWSER_CHARACTERS_MAX: usize = 200;
+use crate::administration::{AccountRecord, AdministrationError, audit};
+use crate::policy::{
+    BROWSER_CHARACTERS_MAX, SESSION_AGE_S, SESSION_IDLE_S, SESSION_USE_RECORDED_S, SESSIONS_MAX,
+};
 
 /// A new session, with the token for the cookie.
 pub struct NewSession {
@@ -44,7 +32,7 @@ pub struct ActiveSession {
     pub(super) user_id: i64,
     email: String,
     is_operator: bool,
-    account: Option<AccountSummary>,
+    account: Option<AccountRecord>,
 }
 
 impl ActiveSession {
@@ -57,7 +45,7 @@ impl ActiveSession {
     }
 
     /// The account of the user. Developers always have one.
-    pub fn account(&self) -> Option<&AccountSummary> {
+    pub fn account(&self) -> Option<&AccountRecord> {
         self.account.as_ref()
     }
 
@@ -89,10 +77,10 @@ impl People {
         let Some((session, user)) = self.valid_session(token).await? else { return Ok(None) };
         let (now, store) = (unix_seconds(), self.administration.store());
         let account = match user.account_id {
-            Some(id) => store.account(id).await?.map(AccountSummary::from),
+            Some(id) => store.account(id).await?,
             None => None,
         };
-        if now - session.last_used_at >= USE_RECORDED_S {
+        if now - session.last_used_at >= SESSION_USE_RECORDED_S {
             let recorded = store.record_session_use(&session.id, &visitor.address.to_string(), now).await;
             // The pages of a store that is read-only can still be shown.
             if let Err(error) = recorded
@@ -148,7 +136,6 @@ impl People {
         Ok(alive.map(summary).collect())
     }
 
-    /// Ends a session of the user.
     pub async fn end_session(&self, current: &ActiveSession, id: &str) -> Result<(), PeopleError> {
         let mut change = self.administration.store().begin_change().await?;
         if !change.delete_session(current.user_id, id).await? {
@@ -187,7 +174,7 @@ impl People {
             created_at: now,
             last_used_at: now,
         };
-        change.delete_old_sessions(now - IDLE_S, now - AGE_S).await?;
+        change.delete_old_sessions(now - SESSION_IDLE_S, now - SESSION_AGE_S).await?;
         change.insert_session(&session).await?;
         change.delete_surplus_sessions(user.id, SESSIONS_MAX).await?;
         let details = [("address", &*session.address)];
@@ -197,5 +184,5 @@ impl People {
 }
 
 fn is_alive(session: &SessionRecord, now: i64) -> bool {
-    now - session.last_used_at < IDLE_S && now - session.created_at < AGE_S
+    now - session.last_used_at < SESSION_IDLE_S && now - session.created_at < SESSION_AGE_S
 }

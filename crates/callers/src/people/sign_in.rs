@@ -7,7 +7,6 @@ use super::{ActiveSession, NewSession, People, PeopleError, SignUp, Visitor, act
 use crate::administration::{AdministrationError, audit};
 
 impl People {
-    /// Checks a password and begins a session.
     pub async fn sign_in(
         &self,
         email: &str,

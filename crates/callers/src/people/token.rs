@@ -6,7 +6,6 @@ use crate::administration::credential;
 /// Bytes of randomness in a token: out of reach of guesses.
 const TOKEN_BYTES: usize = 32;
 
-/// Characters of a token.
 const TOKEN_CHARACTERS: usize = 2 * TOKEN_BYTES;
 
 /// Bytes of the id of a session, which is not a secret.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use resources::{Clock, SupervisedTask};
@@ -15,23 +14,8 @@ use super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::{LimitState, SharedLimits};
 use crate::instance_id::InstanceId;
 use crate::limit_share::SharingState;
-use crate::limit_state::LimitReport;
-
-/// Time between two exchanges. Several of them pass in the time in which the parts have to follow callers that move.
-const EXCHANGE_PAUSE: Duration = Duration::from_millis(200);
-
-/// A limit that is used for the first time is reported sooner, but together with others.
-const WAKE_PAUSE: Duration = Duration::from_millis(5);
-
-/// Limits that are reported in one exchange; the others wait for the next, the one that waited longest first. In the 3 seconds
-/// for which nobody gets more after Redis has lost its data, about 28,000 limits are reported.
-const LIMITS_PER_EXCHANGE_MAX: usize = 2_000;
-
-/// How long the end of a gateway waits for Redis to take back its parts.
-const FAREWELL_MAX: Duration = Duration::from_millis(500);
-
-/// The number of instances that an instance reports if it could not reach Redis before, and so cannot know how many there are.
-const MANY_INSTANCES: u64 = 1_000_000;
+use crate::limit_state::RateReport;
+use crate::policy::{EXCHANGE_PAUSE, LEAVE_REDIS_TIMEOUT, LIMITS_PER_EXCHANGE_MAX, WAKE_PAUSE};
 
 type Limit = Arc<Mutex<LimitState>>;
 
@@ -44,27 +28,26 @@ pub(super) struct SharingTask {
     sequence: u64,
     /// The limits in use; the one that was reported longest ago first.
     in_use: Vec<Limit>,
-    has_failed: bool,
 }
 
 impl SharingTask {
     pub(super) fn new(shared: Arc<SharedLimits>, link: RedisLink) -> Self {
         let instance = InstanceId::random().to_string();
         let clock = Clock::default();
-        Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new(), has_failed: false }
+        Self { shared, link, clock, instance, sequence: 0, in_use: Vec::new() }
     }
 
-    /// Exchanges reports until the gateway ends, and returns all parts then. `contact` gets one value per answer: whether limits
-    /// are divided.
+    /// Exchanges reports until the gateway ends, and returns all parts then. `is_ready` gets a message when Redis divides limits, or
+    /// cannot be reached.
     pub(super) async fn run(
         self,
         task: &SupervisedTask,
-        contact: SyncSender<bool>,
+        is_ready: SyncSender<()>,
         stopped: oneshot::Receiver<()>,
     ) {
         let shared = Arc::clone(&self.shared);
         let sharing = tokio::sync::Mutex::new(self);
-        let start = || async { sharing.lock().await.exchange_repeatedly(&contact).await };
+        let start = || async { sharing.lock().await.exchange_repeatedly(&is_ready).await };
         tokio::select! {
             _dropped = stopped => {}
             // After a panic it goes on with the limits that are in use.
@@ -73,11 +56,15 @@ impl SharingTask {
         sharing.into_inner().leave().await;
     }
 
-    async fn exchange_repeatedly(&mut self, contact: &SyncSender<bool>) {
+    async fn exchange_repeatedly(&mut self, is_ready: &SyncSender<()>) {
         loop {
-            if let Some(is_settled) = self.exchange().await {
-                // Only the start of the gateway reads them; a full or closed channel is no error.
-                let _unread = contact.try_send(is_settled);
+            self.exchange().await;
+            let others = *self.shared.others.lock();
+            if others.is_settled || !others.is_connected {
+                // Only the start of the gateway reads it; a full or closed channel is no error.
+                let _unread = is_ready.try_send(());
+            }
+            if others.is_connected {
                 // A wake-up ends the pause early; which of the two it was does not matter.
                 let _elapsed = timeout(EXCHANGE_PAUSE, self.shared.wake.notified()).await;
                 sleep(WAKE_PAUSE).await;
@@ -87,44 +74,34 @@ impl SharingTask {
         }
     }
 
-    /// Reports the limits that are due, and applies the reply. Returns whether limits are divided; `None` without a reply.
-    async fn exchange(&mut self) -> Option<bool> {
+    /// Reports the limits that are due, and applies the reply.
+    async fn exchange(&mut self) {
         let reports = self.due_reports();
-        let items: Vec<ScriptItem> =
-            reports.iter().flat_map(|(limit, report)| items_of(limit, report)).collect();
+        let items: Vec<ScriptItem> = reports.iter().map(|(limit, report)| item_of(limit, report)).collect();
         self.sequence += 1;
-        let known = match self.shared.others.lock().instances {
-            0 if self.has_failed => MANY_INSTANCES,
-            known => known,
-        };
-        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, known };
+        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, is_ending: false };
         match self.link.exchange(reporter, &items).await {
-            Ok(reply) => {
-                let is_settled = reply.is_settled;
-                self.apply(&reports, reply);
-                Some(is_settled)
-            }
-            Err(error) => {
-                // Only the category is logged, because a message may contain the address of Redis.
-                self.lose_redis(error.category());
-                None
-            }
+            Ok(reply) => self.apply(&reports, reply),
+            // Only the category is logged, because a message may contain the address of Redis.
+            Err(error) => self.lose_redis(error.category()),
         }
     }
 
-    /// What has to be reported. Limits that were not used for long are no longer in use afterwards.
-    fn due_reports(&mut self) -> Vec<(Limit, LimitReport)> {
+    /// The limits that are due. Those that were not used for long are no longer in use afterwards.
+    fn due_reports(&mut self) -> Vec<(Limit, RateReport)> {
         self.in_use.append(&mut self.shared.newly_active.lock());
-        let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
+        let now = self.clock.now();
         let others = *self.shared.others.lock();
         let (mut reported, mut left) = (Vec::new(), Vec::new());
         // They stay in use until all are looked at, so that a panic forgets none of them.
         for limit in &self.in_use {
             let has_room = reported.len() < LIMITS_PER_EXCHANGE_MAX;
-            let report = has_room.then(|| limit.lock().report(others, now, unix_seconds)).flatten();
-            match report {
+            let mut state = limit.lock();
+            match has_room.then(|| state.report(others, now)).flatten() {
                 Some(report) => reported.push((Arc::clone(limit), report)),
-                None => left.push(Arc::clone(limit)),
+                None if state.is_active() => left.push(Arc::clone(limit)),
+                // The limit was removed.
+                None => {}
             }
         }
         let staying = reported.iter().filter(|(_, report)| !report.is_leaving);
@@ -134,16 +111,16 @@ impl SharingTask {
         reported
     }
 
-    fn apply(&mut self, reports: &[(Limit, LimitReport)], reply: ScriptReply) {
-        let ScriptReply { instances, is_settled, values } = reply;
+    fn apply(&mut self, reports: &[(Limit, RateReport)], reply: ScriptReply) {
+        let ScriptReply { instances, is_settled, rates } = reply;
         let others = SharingState { is_connected: true, is_settled, instances };
         let before = std::mem::replace(&mut *self.shared.others.lock(), others);
         self.shared.exchanges.fetch_add(1, Relaxed);
         let now = self.clock.now();
-        let mut values = values.into_iter();
-        for (limit, report) in reports {
-            let reply = exchange::reply(report, &mut values);
-            limit.lock().apply(report, &reply, now);
+        for ((limit, report), rate) in reports.iter().zip(rates) {
+            if let Some(rate) = rate.filter(|_| !report.is_leaving) {
+                limit.lock().apply(rate, now);
+            }
         }
         if !before.is_connected {
             tracing::info!(instances, "limits are shared over Redis");
@@ -151,7 +128,6 @@ impl SharingTask {
     }
 
     fn lose_redis(&mut self, error: &str) {
-        self.has_failed = true;
         self.shared.failures.fetch_add(1, Relaxed);
         let before = *self.shared.others.lock();
         let others = SharingState { is_connected: false, ..before };
@@ -167,27 +143,27 @@ impl SharingTask {
 
     /// Returns all parts to the other instances.
     async fn leave(mut self) {
-        let (now, unix_seconds) = (self.clock.now(), self.clock.unix_seconds());
+        let now = self.clock.now();
         let leaving = self.in_use.iter().filter_map(|limit| {
-            let report = limit.lock().leave(now, unix_seconds)?;
-            Some(items_of(limit, &report))
+            let report = limit.lock().leave(now)?;
+            Some(item_of(limit, &report))
         });
-        let mut items: Vec<ScriptItem> = leaving.flatten().collect();
-        items.push(exchange::leave_instance());
+        let items: Vec<ScriptItem> = leaving.collect();
         self.sequence += 1;
-        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, known: 0 };
+        let reporter = Reporter { instance: &self.instance, sequence: self.sequence, is_ending: true };
         // If Redis does not answer, the parts are divided again when this instance has been silent for long.
-        let _gone = timeout(FAREWELL_MAX, self.link.exchange(reporter, &items)).await;
+        let _gone = timeout(LEAVE_REDIS_TIMEOUT, self.link.exchange(reporter, &items)).await;
     }
 }
 
-fn items_of(limit: &Limit, report: &LimitReport) -> Vec<ScriptItem> {
-    exchange::items(limit.lock().name(), report).collect()
+fn item_of(limit: &Limit, report: &RateReport) -> ScriptItem {
+    exchange::item(limit.lock().name(), report)
 }
 
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
     use resources::MonoTime;
 
@@ -210,7 +186,7 @@ mod tests {
 
         // The reply is applied up to this limit.
         let blocked = limit.lock();
-        let reply = ScriptReply { instances: 3, is_settled: true, values: vec![(166, 0)] };
+        let reply = ScriptReply { instances: 3, is_settled: true, rates: vec![Some(166)] };
         thread::scope(|scope| {
             scope.spawn(|| task.apply(&reports, reply));
             let late = std::time::Instant::now() + Duration::from_secs(60);

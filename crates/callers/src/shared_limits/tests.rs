@@ -12,12 +12,10 @@ const NO_FAULT: NetworkFault = NetworkFault { out_ms: 0, back_ms: 5, is_lost: fa
 
 fn scenario(per_second: u64, demands: &[u64]) -> Scenario {
     Scenario {
-        per_second: Some(per_second),
-        per_day: None,
+        per_second,
         instances: demands.iter().map(|&demand| (0, vec![demand])).collect(),
         faults: vec![NO_FAULT],
         outages: Vec::new(),
-        next_day_ms: 0..0,
     }
 }
 
@@ -98,67 +96,12 @@ fn an_instance_that_starts_when_redis_returns_without_its_data_waits_for_the_oth
 }
 
 #[test]
-fn a_day_is_granted_once_over_all_instances() {
-    let mut day = scenario(4_000, &[6_667, 6_667, 6_667]);
-    day.per_day = Some(60_000);
-    let granted: u64 = Simulation::run(day.clone(), 30_000).granted.iter().sum();
-    assert!((59_000..=60_000).contains(&granted), "{granted} granted");
-    // The clock steps into the next day and back again.
-    day.next_day_ms = 5_000..8_000;
-    let outcome = Simulation::run(day, 40_000);
-    for (day, granted) in &outcome.granted_by_day {
-        assert!(*granted <= 60_000, "{granted} granted on day {day}");
-    }
-    assert!(outcome.granted_by_day.values().sum::<u64>() >= 59_000 + 10_000);
-}
-
-/// The first instance leased nine tenths of the day and the second one the rest, so that the third refused all calls until
-/// the others had reported twice.
-#[test]
-fn no_instance_says_that_an_unused_day_is_used_up() {
-    let mut joining = scenario(4_000, &[160; 5]);
-    (joining.per_second, joining.per_day) = (None, Some(3_000_000));
-    for (index, instance) in (0..).zip(&mut joining.instances) {
-        instance.0 = index * 1_500;
-    }
-    let outcome = Simulation::run(joining, 30_000);
-    assert_eq!(outcome.refused_by_day, 0);
-    assert!((12..30).all(|second| outcome.served.iter().all(|served| served.contains_key(&second))));
-}
-
-/// A tenth of what is left was never leased, so that the last credits could not be used, and the day never ended.
-#[test]
-fn the_last_credits_of_a_day_are_granted_before_it_is_used_up() {
-    for count in 1..=3 {
-        let mut day = scenario(4_000, &vec![2_000; count]);
-        (day.per_second, day.per_day) = (None, Some(16_000));
-        let outcome = Simulation::run(day, 40_000);
-        let granted: u64 = outcome.granted.iter().sum();
-        assert!((15_800..=16_000 + 2_000).contains(&granted), "{granted} granted by {count}");
-        assert!(outcome.refused_by_day > 0, "the day of {count} does not end");
-    }
-}
-
-/// An instance that had taken one call of its first burst owed all of it, and refused calls for seconds.
-#[test]
 fn an_instance_that_joins_a_limit_in_use_soon_serves_its_few_callers() {
     let mut joining = scenario(4_000, &[20_000, 0, 0]);
     joining.instances[1].1 = [vec![0; 10], vec![80; 20]].concat();
     let outcome = Simulation::run(joining, 30_000);
     assert!((14..30).all(|second| outcome.served[1].contains_key(&second)), "{:?}", outcome.served[1]);
     assert!(outcome.granted_between(3_000, 30_000) <= 28 * 4_000 + 2 * PRICE);
-}
-
-/// Each loss of its data made Redis grant a hundredth of a day again.
-#[test]
-fn a_day_that_is_used_up_stays_so_when_redis_loses_its_data() {
-    let mut day = scenario(4_000, &[6_667, 6_667, 6_667]);
-    day.per_day = Some(60_000);
-    day.outages = (0..6_u64)
-        .map(|index| Outage { from_ms: 25_000 + index * 4_000, to_ms: 25_500 + index * 4_000, forgets: true })
-        .collect();
-    let granted: u64 = Simulation::run(day, 60_000).granted.iter().sum();
-    assert!((59_000..=61_000).contains(&granted), "{granted} granted");
 }
 
 fn fault() -> impl Strategy<Value = NetworkFault> {
@@ -182,14 +125,7 @@ fn faulty() -> impl Strategy<Value = Scenario> {
     let faults = prop::collection::vec(fault(), 1..60);
     let outages = prop::collection::vec(outage(), 0..5);
     (400..8_000_u64, instances, faults, outages).prop_map(|(per_second, instances, faults, outages)| {
-        Scenario {
-            per_second: Some(per_second),
-            per_day: None,
-            instances,
-            faults,
-            outages,
-            next_day_ms: 0..0,
-        }
+        Scenario { per_second, instances, faults, outages }
     })
 }
 
@@ -200,7 +136,7 @@ proptest! {
     /// what is granted is never above that, two bursts and one call of each instance.
     #[test]
     fn no_fault_of_redis_or_the_network_grants_more_than_the_limit_and_a_fifth(scenario in faulty()) {
-        let (limit, count) = (scenario.per_second.unwrap(), scenario.instances.len() as u64);
+        let (limit, count) = (scenario.per_second, scenario.instances.len() as u64);
         let outcome = Simulation::run(scenario, 35_000);
         prop_assert!(
             outcome.rates_max <= limit * 6 / 5 + count,
@@ -208,13 +144,5 @@ proptest! {
         );
         let granted: u64 = outcome.granted.iter().sum();
         prop_assert!(granted * 10 <= limit * 12 * 32 + 20 * limit + 10 * count * PRICE, "{} granted", granted);
-    }
-
-    #[test]
-    fn no_fault_grants_more_than_the_credits_of_a_day_and_a_fifth(scenario in faulty(), per_day in 40_000..200_000_u64) {
-        let count = scenario.instances.len() as u64;
-        let outcome = Simulation::run(Scenario { per_day: Some(per_day), ..scenario }, 35_000);
-        let granted: u64 = outcome.granted.iter().sum();
-        prop_assert!(granted <= per_day * 6 / 5 + count * PRICE, "{} granted of {}", granted, per_day);
     }
 }

@@ -2,20 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use resources::RepeatedWarning;
 
 use super::memory_queue::MemoryQueue;
 use super::recorder::UsageRecorder;
 use super::spool::AppendError;
-use crate::ledger_text::shared_ledger_text;
-
-/// How often usage is written: a process that is killed loses what it counted since the last time.
-pub(super) const COLLECTION_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Collections after which a spool that takes nothing is tried again at the latest: five seconds.
-const COLLECTIONS_SKIPPED_MAX: u32 = 50;
+use crate::policy::COLLECTIONS_SKIPPED_MAX;
 
 pub(super) struct Collector {
     recorder: Arc<UsageRecorder>,
@@ -32,9 +26,17 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(recorder: Arc<UsageRecorder>, memory: Arc<MemoryQueue>, network: &str) -> Self {
-        let network = shared_ledger_text(&network.into());
         let (full, lost) = (RepeatedWarning::default(), RepeatedWarning::default());
-        Self { recorder, memory, network, skipped: 0, skips: 0, logged_lost_calls: 0, full, lost }
+        Self {
+            recorder,
+            memory,
+            network: network.into(),
+            skipped: 0,
+            skips: 0,
+            logged_lost_calls: 0,
+            full,
+            lost,
+        }
     }
 
     /// Writes what was counted since the last time to the spool, unless that has just failed. It belongs to the minute of
@@ -103,6 +105,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use std::time::Duration;
+
     use resources::DiskHealth;
     use store::UsageRow;
 
@@ -111,7 +115,7 @@ mod tests {
     use crate::api_key::ApiKey;
     use crate::instance_id::InstanceId;
     use crate::plans::Plans;
-    use crate::usage::memory_queue::WAITING_GROUPS_MAX;
+    use crate::policy::WAITING_GROUPS_MAX;
     use crate::usage::outcome::Outcome;
     use crate::usage::recorder::{CallUsage, UsageMethod};
     use crate::usage::spool::ProcessSpool;
@@ -180,19 +184,6 @@ mod tests {
         assert_eq!(three.latency_buckets[1], 3);
     }
 
-    /// PostgreSQL refuses texts with the character NUL, so a key with one in its name kept all usage from being stored.
-    #[test]
-    fn no_text_of_a_row_has_nul() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut collector, spool) = collector(folder.path(), 1, u64::MAX, "de\0mo");
-        let account = Account::new("a\0b".into(), Plans::default().named("custom").unwrap().clone());
-        let key = Arc::new(ApiKey::configured("o\0ne", Arc::new(account), None));
-        collector.recorder.shard(0).record(&key, call(Outcome::Ok));
-        collector.collect(MINUTE);
-        let group = &waiting(&spool).unwrap()[0].group;
-        assert_eq!((&*group.network, &*group.account, &*group.key), ("demo", "ab", "static:one"));
-    }
-
     #[test]
     fn usage_waits_in_memory_while_the_spool_takes_nothing() {
         let folder = tempfile::tempdir().unwrap();
@@ -249,23 +240,5 @@ mod tests {
         let recorder = UsageRecorder::new(1);
         recorder.shard(0).record(&key("one"), call(Outcome::Ok));
         assert!(recorder.take(MINUTE, &"demo".into()).is_empty());
-    }
-
-    /// Run with `cargo test --release -p chaingate-callers what_counting_costs -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "measures; it tests nothing"]
-    fn what_counting_costs() {
-        const CALLS: u32 = 5_000_000;
-        for keys in [1, 1_000, 10_000] {
-            let recorder = UsageRecorder::new(1);
-            recorder.start();
-            let keys: Vec<_> = (0..keys).map(|number| key(&number.to_string())).collect();
-            let shard = recorder.shard(0);
-            let started = Instant::now();
-            for call_number in 0..CALLS as usize {
-                shard.record(&keys[call_number % keys.len()], call(Outcome::Ok));
-            }
-            eprintln!("{} keys: {:?} for each call", keys.len(), started.elapsed() / CALLS);
-        }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use resources::DAY_S;
 use store::{DayTotal, Store, StoreFailure};
 
+use super::recorder::UsedKeys;
+use crate::api_key::ApiKey;
 use crate::directory::Directory;
-use crate::ledger_text::ledger_text;
 
 /// Credits by account and by key, over all networks and gateways of the store. A gateway that starts again does not grant them a
 /// second time.
@@ -14,10 +15,12 @@ use crate::ledger_text::ledger_text;
 pub struct DayCredits {
     /// A second of the day, in seconds since 1970, UTC.
     unix_seconds: u64,
-    /// What the gateways themselves have used is under the empty name.
+    /// The use of the gateways themselves is under the empty name.
     by_account: HashMap<String, AccountCredits>,
-    /// Whether it was read what was used before this process was started.
+    /// Whether the credits that were used before this process was started are read.
     is_read: bool,
+    /// The keys whose limits are raised; `None` for all.
+    only: Option<UsedKeys>,
 }
 
 /// The credits of one account. Keys of two accounts can have the same name.
@@ -28,7 +31,7 @@ struct AccountCredits {
 }
 
 impl DayCredits {
-    /// Begins a new day, and reads what was used on it, unless that is known.
+    /// Begins a new day, and reads the credits that were used on it, unless they are known.
     pub(super) async fn read(&mut self, store: &Store, unix_seconds: u64) -> Result<(), StoreFailure> {
         let day = |seconds: u64| seconds / DAY_S;
         if day(self.unix_seconds) != day(unix_seconds) {
@@ -42,7 +45,12 @@ impl DayCredits {
         Ok(())
     }
 
-    /// Takes over what the store has returned, if it is of this day.
+    /// Selects the keys whose limits are raised: all of them take long if there are many.
+    pub(super) fn set_keys(&mut self, only: Option<UsedKeys>) {
+        self.only = only;
+    }
+
+    /// Takes over a total that the store has returned, if it is of this day.
     pub(super) fn learn(&mut self, DayTotal { day, account, key, credits }: DayTotal) {
         if day / DAY_S != self.unix_seconds / DAY_S {
             return;
@@ -60,27 +68,31 @@ impl DayCredits {
         self.unix_seconds
     }
 
-    /// What the gateways themselves have used of something, such as calls to a partner.
+    /// The use of something by the gateways themselves, such as calls to a partner.
     pub fn used_by_gateways(&self, key: &str) -> u64 {
         let used = self.by_account.get("").and_then(|gateways| gateways.by_key.get(key));
         used.copied().unwrap_or(0)
     }
 
-    /// How many accounts have used credits.
+    /// The number of accounts that have used credits.
     pub fn accounts(&self) -> usize {
         self.by_account.len()
     }
 
     /// Counts the credits as used in the limits of all accounts and keys, unless they know of more.
     pub fn raise_used(&self, directory: &Directory) {
-        directory.each_key(|key| {
-            let Some(account) = self.by_account.get(&*ledger_text(&key.account.name)) else { return };
-            key.account.credit_limits.raise_used_today(account.used, self.unix_seconds);
-            if let (Some(settings), Some(used)) = (&key.settings, account.by_key.get(&*ledger_text(&key.id)))
-            {
-                settings.credit_limits().raise_used_today(*used, self.unix_seconds);
-            }
-        });
+        match &self.only {
+            Some(keys) => keys.values().for_each(|key| self.raise_used_of(key)),
+            None => directory.each_key(|key| self.raise_used_of(key)),
+        }
+    }
+
+    fn raise_used_of(&self, key: &ApiKey) {
+        let Some(account) = self.by_account.get(&key.account.name) else { return };
+        key.account.credit_limits.raise_used_today(account.used, self.unix_seconds);
+        if let (Some(settings), Some(used)) = (&key.settings, account.by_key.get(&*key.id)) {
+            settings.credit_limits().raise_used_today(*used, self.unix_seconds);
+        }
     }
 }
 
@@ -107,7 +119,7 @@ mod tests {
     /// `backend` of acme and `backend` of globex counted as one key, and each used up the daily limit of the other.
     #[test]
     fn keys_of_two_accounts_with_the_same_name_have_their_own_limits() {
-        let directory = Directory::new(&[static_key("k1", "acme"), static_key("k2", "glo\0bex")]);
+        let directory = Directory::new(&[static_key("k1", "acme"), static_key("k2", "globex")]);
         let mut credits = DayCredits { unix_seconds: NOON, ..DayCredits::default() };
         for (account, credits_used) in [("acme", 90), ("globex", 20)] {
             let day = NOON / DAY_S * DAY_S;

@@ -21,7 +21,6 @@ const TEXT_BYTES_MAX: usize = 1_024;
 /// More than the largest entry has. A longer one is damaged, and is not read.
 pub(super) const ENTRY_BYTES_MAX: usize = ENTRY_ROWS_MAX * (5 * (TEXT_BYTES_MAX + 2) + 21 * 10);
 
-/// The head of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryHead {
     pub(super) rows_bytes: usize,

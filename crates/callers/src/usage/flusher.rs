@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use resources::{Clock, SupervisedTask};
 use store::{DayTotal, Store, StoreFailure, UsageFlush, UsageStep};
@@ -16,31 +15,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::day_credits::DayCredits;
 use super::memory_queue::MemoryQueue;
-use super::recorder::UsageRecorder;
+use super::recorder::{UsageRecorder, UsedKeys};
 use super::spool::{ProcessSpool, Spool, usage_dir};
 use super::usage_settings::UsageSettings;
 
-/// How often usage is moved to the store.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often the flusher looks for spools of processes that have ended, deletes old usage, and passes on what was used today.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long the program waits for the store when it stops. What is not stored by then stays in the spool.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long it waits for usage in memory, which is lost if neither the store nor the spool takes it.
-const MEMORY_STOP_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How long the store remembers a process, and how old an entry of its spool may be to be added: an older one could have been
-/// added before.
-const FLUSHES_KEPT_SECONDS: u64 = 400 * 24 * 60 * 60;
-
-/// Times that some old usage of one step is deleted before new usage has its turn again.
-const DELETIONS_MAX: usize = 20;
-
-/// Transactions that sum up usage of an earlier version before new usage has its turn again.
-const FILLS_MAX: usize = 10;
+use crate::policy::{
+    DELETIONS_MAX, FLUSH_INTERVAL, FLUSHER_STOP_TIMEOUT, FLUSHES_KEPT_SECONDS, MEMORY_STOP_TIMEOUT,
+    USAGE_UPKEEP_INTERVAL,
+};
 
 /// Why usage was not moved.
 #[derive(Debug, thiserror::Error)]
@@ -71,13 +53,12 @@ pub(super) struct Flusher {
     failed: Vec<Spool>,
     look_for_left_over_at: Instant,
     keep_up_at: Instant,
-    /// What was used today, as far as the store has said.
+    /// The credits that were used today, as far as the store has said.
     day_credits: DayCredits,
-    /// Whether the sums of the store have the usage of earlier versions.
-    has_sums: bool,
+    /// Keys that were used here, and whose limits do not know yet what the store has said.
+    used_keys: UsedKeys,
 }
 
-/// What a flusher works with.
 pub(super) struct FlusherConfig {
     pub(super) store: Store,
     pub(super) spool: Arc<ProcessSpool>,
@@ -99,11 +80,11 @@ impl Flusher {
             look_for_left_over_at: now,
             keep_up_at: now,
             day_credits: DayCredits::default(),
-            has_sums: false,
+            used_keys: UsedKeys::default(),
         }
     }
 
-    /// Moves usage until `stop` says to stop, and then what is left, as long as that takes no more than [`STOP_TIMEOUT`], and
+    /// Moves usage until `stop` says to stop, and then what is left, as long as that takes no more than [`FLUSHER_STOP_TIMEOUT`], and
     /// [`MEMORY_STOP_TIMEOUT`] for what would be lost.
     pub(super) async fn run(self, task: &SupervisedTask, mut stop: oneshot::Receiver<()>) {
         let flusher = Mutex::new(self);
@@ -120,12 +101,12 @@ impl Flusher {
     async fn finish(mut self) {
         let is_reached = timeout(MEMORY_STOP_TIMEOUT, self.flush_memory_repeatedly()).await.is_ok();
         if is_reached {
-            // What cannot be stored now is stored after the next start.
-            let _in_time = timeout(STOP_TIMEOUT, self.flush()).await;
+            // The rest is stored after the next start.
+            let _in_time = timeout(FLUSHER_STOP_TIMEOUT, self.flush()).await;
         }
         self.leave_rest();
         // Connections that do not end by then end with the process.
-        let _in_time = timeout(STOP_TIMEOUT, self.config.store.close()).await;
+        let _in_time = timeout(FLUSHER_STOP_TIMEOUT, self.config.store.close()).await;
     }
 
     /// Says what becomes of the usage that is not in the store when the process ends.
@@ -179,17 +160,22 @@ impl Flusher {
     }
 
     async fn try_flush(&mut self) -> Result<(), FlushFailure> {
+        self.used_keys.extend(self.config.recorder.take_used_keys());
         let moved = self.move_usage().await;
         // Usage that the store refuses keeps neither old usage in it nor the credits of the day unknown.
-        let is_down = matches!(moved, Err(FlushFailure::Store(StoreFailure::Unavailable(_))));
-        if is_down || Instant::now() < self.keep_up_at {
+        if matches!(moved, Err(FlushFailure::Store(StoreFailure::Unavailable(_)))) {
             return moved;
         }
-        let kept_up = self.keep_up(self.clock.unix_seconds()).await;
-        if kept_up.is_ok() {
-            self.keep_up_at = Instant::now() + UPKEEP_INTERVAL;
+        let (now, is_upkeep_due) = (self.clock.unix_seconds(), Instant::now() >= self.keep_up_at);
+        let mut done = self.pass_on_day_credits(now, is_upkeep_due).await;
+        if is_upkeep_due {
+            let deleted = self.delete_old(now).await;
+            done = done.and(deleted);
+            if done.is_ok() {
+                self.keep_up_at = Instant::now() + USAGE_UPKEEP_INTERVAL;
+            }
         }
-        moved.and(kept_up.map_err(Into::into))
+        moved.and(done.map_err(Into::into))
     }
 
     async fn move_usage(&mut self) -> Result<(), FlushFailure> {
@@ -202,8 +188,7 @@ impl Flusher {
             })
             .await?;
         }
-        self.flush_left_over(now).await?;
-        Ok(self.fill_sums().await?)
+        Ok(self.flush_left_over(now).await?)
     }
 
     /// Moves what the spool has refused. It comes before the spool, because only the spool outlives the process.
@@ -238,7 +223,7 @@ impl Flusher {
             tracing::warn!(%failure, "usage of an earlier process cannot be moved to the store; trying again");
         };
         if Instant::now() >= self.look_for_left_over_at {
-            self.look_for_left_over_at = Instant::now() + UPKEEP_INTERVAL;
+            self.look_for_left_over_at = Instant::now() + USAGE_UPKEEP_INTERVAL;
             self.left_over.append(&mut self.failed);
             let unreadable =
                 |folder, error: io::Error| report(LeftOverFailure { folder, failure: error.into() });
@@ -255,27 +240,15 @@ impl Flusher {
         Ok(())
     }
 
-    /// Sums up what an earlier version has stored, a part at a time.
-    async fn fill_sums(&mut self) -> Result<(), StoreFailure> {
-        let store = &self.config.store;
-        for _ in 0..FILLS_MAX {
-            if self.has_sums || store.fill_usage_sums().await? {
-                continue;
-            }
-            self.has_sums = store.has_usage_sums().await?;
-            break;
-        }
+    /// Raises the limits of the keys that were used here since the last time, or of all keys: the store has returned what all
+    /// gateways have used of them.
+    async fn pass_on_day_credits(&mut self, now: u64, of_all: bool) -> Result<(), StoreFailure> {
+        self.day_credits.read(&self.config.store, now).await?;
+        let used_keys = std::mem::take(&mut self.used_keys);
+        self.day_credits.set_keys((!of_all).then_some(used_keys));
+        (self.config.on_day_credits)(&self.day_credits);
+        tracing::debug!(accounts = self.day_credits.accounts(), of_all, "credits used today are known");
         Ok(())
-    }
-
-    /// Passes on what was used today, and deletes old usage. Neither waits for the other to succeed.
-    async fn keep_up(&mut self, now: u64) -> Result<(), StoreFailure> {
-        let known = self.day_credits.read(&self.config.store, now).await;
-        if known.is_ok() {
-            (self.config.on_day_credits)(&self.day_credits);
-            tracing::debug!(accounts = self.day_credits.accounts(), "credits used today are known");
-        }
-        known.and(self.delete_old(now).await)
     }
 
     async fn delete_old(&self, now: u64) -> Result<(), StoreFailure> {

@@ -1,4 +1,4 @@
-//! What the ledger says about itself.
+//! Counters of the ledger, for metrics.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -17,9 +17,7 @@ use super::entry::ENTRY_ROWS_MAX;
 use super::recorder::UsageRecorder;
 use super::spool::{AppendError, ProcessSpool, SpoolId};
 use crate::instance_id::InstanceId;
-
-/// Groups that wait in memory while the spool cannot be written. Further groups are lost.
-pub(super) const WAITING_GROUPS_MAX: usize = 1 << 16;
+use crate::policy::WAITING_GROUPS_MAX;
 
 /// Bytes that a group takes in memory, about; all of them take 25 MiB.
 const GROUP_BYTES: usize = 400;

@@ -13,16 +13,14 @@ use methods::{METHODS, MethodId};
 use parking_lot::Mutex;
 use resources::bucket_of;
 
+use super::account_totals::AccountTotals;
 use super::ledger_counts::LedgerCounts;
 use super::outcome::Outcome;
 use crate::api_key::ApiKey;
-use crate::ledger_text::{ledger_text, shared_ledger_text};
+use crate::policy::SHARD_GROUPS_MAX;
 use store::{UsageCounts, UsageGroup, UsageRow};
 
-/// Groups that a shard counts between two collections: 16 MiB. Only a collector that is stuck lets a shard grow so large.
-const SHARD_GROUPS_MAX: usize = 1 << 16;
-
-/// What credits were charged for.
+/// The reason for which credits were charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageMethod {
     Call(MethodId),
@@ -51,7 +49,7 @@ impl UsageMethod {
     }
 }
 
-/// What is counted of one call, or of several calls that ended alike.
+/// The counts of one call, or of several calls that ended alike.
 #[derive(Clone, Copy, Debug)]
 pub struct CallUsage {
     pub method: UsageMethod,
@@ -68,10 +66,15 @@ pub struct CallUsage {
 #[derive(Debug)]
 pub struct UsageRecorder {
     shards: Vec<Arc<UsageShard>>,
-    /// What the gateway itself has used of what costs money: calls by the name of a partner.
+    /// Calls of the gateway itself that cost money, by the name of a partner.
     own: Mutex<HashMap<Arc<str>, u64>>,
+    used_keys: Mutex<UsedKeys>,
     ledger: LedgerCounts,
+    accounts: AccountTotals,
 }
+
+/// Keys by their addresses, which stay valid because the map holds the keys.
+pub(super) type UsedKeys = HashMap<usize, Arc<ApiKey>>;
 
 /// The usage that one worker has counted.
 #[derive(Debug, Default)]
@@ -96,12 +99,23 @@ struct CountedGroup {
 impl UsageRecorder {
     pub fn new(workers: usize) -> Self {
         let shards = std::iter::repeat_with(Arc::default).take(workers).collect();
-        Self { shards, own: Mutex::default(), ledger: LedgerCounts::default() }
+        Self {
+            shards,
+            own: Mutex::default(),
+            used_keys: Mutex::default(),
+            ledger: LedgerCounts::default(),
+            accounts: AccountTotals::default(),
+        }
     }
 
-    /// What became of the usage that was taken.
+    /// Counts of stored, waiting and lost usage.
     pub fn ledger(&self) -> &LedgerCounts {
         &self.ledger
+    }
+
+    /// What each account has used since the start, as far as it is collected.
+    pub fn accounts(&self) -> &AccountTotals {
+        &self.accounts
     }
 
     pub fn shard(&self, worker: usize) -> Arc<UsageShard> {
@@ -125,11 +139,21 @@ impl UsageRecorder {
                     HashMap::with_capacity_and_hasher(capacity, Default::default()),
                 )
             };
-            rows.extend(groups.into_iter().map(|(id, counted)| row(id, counted, minute, network)));
+            let mut used_keys = self.used_keys.lock();
+            rows.extend(groups.into_iter().map(|(id, counted)| {
+                used_keys.entry(id.0).or_insert_with(|| Arc::clone(&counted.key));
+                row(id, counted, minute, network)
+            }));
         }
+        self.accounts.add(&rows);
         let own = std::mem::take(&mut *self.own.lock());
         rows.extend(own.into_iter().map(|(name, calls)| own_row(name, calls, minute, network)));
         rows
+    }
+
+    /// The keys whose usage was taken since the last call of this function.
+    pub(super) fn take_used_keys(&self) -> UsedKeys {
+        std::mem::take(&mut *self.used_keys.lock())
     }
 
     /// Counts calls of the gateway itself. There are few names: those of the partners.
@@ -185,8 +209,8 @@ fn row((_, _, outcome): GroupId, counted: CountedGroup, minute: u64, network: &A
     let group = UsageGroup {
         starts_at: minute,
         network: Arc::clone(network),
-        account: ledger_text(&key.account.name).into(),
-        key: shared_ledger_text(&key.id),
+        account: key.account.name.as_str().into(),
+        key: Arc::clone(&key.id),
         method: method.name().into(),
         outcome: outcome.label().into(),
     };

@@ -21,13 +21,11 @@ use twox_hash::XxHash3_64;
 
 use super::entry;
 use crate::instance_id::InstanceId;
+use crate::policy::SPOOL_FILE_BYTES;
 use store::UsageRow;
 
 pub(super) use process_spool::ProcessSpool;
 use segment::Segment;
-
-/// The size at which a new file is begun. Files are deleted as a whole, so this much may stay on disk although it is stored.
-const SEGMENT_BYTES: u64 = 4 << 20;
 
 /// The file that a process locks while its folder is its own.
 const LOCK: &str = "lock";
@@ -56,7 +54,6 @@ impl SpoolId {
     }
 }
 
-/// Why an entry was not appended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
     /// As many bytes wait for the store as may.
@@ -66,7 +63,6 @@ pub(super) enum AppendError {
     Io(#[from] io::Error),
 }
 
-/// The spool of one process.
 #[derive(Debug)]
 pub(super) struct Spool {
     id: SpoolId,
@@ -108,7 +104,7 @@ impl Spool {
     /// The spools below `usage_dir` that no running process has. Calls `failed` with each folder that cannot be read.
     pub(super) fn left_over(usage_dir: &Path, mut failed: impl FnMut(PathBuf, io::Error)) -> Vec<Self> {
         let mut spools = Vec::new();
-        // What is not there was never created, or another process has just removed it.
+        // An absent folder was never created, or another process has just removed it.
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         let entries = match fs::read_dir(usage_dir) {
             Err(error) if is_absent(&error) => return spools,
@@ -212,7 +208,7 @@ impl SpoolState {
     }
 
     fn segment_for_writing(&mut self, folder: &Path) -> io::Result<&mut Segment> {
-        if self.segments.back().is_none_or(|last| last.bytes() >= SEGMENT_BYTES) {
+        if self.segments.back().is_none_or(|last| last.bytes() >= SPOOL_FILE_BYTES) {
             let segment = Segment::create(folder, self.next_segment)?;
             self.next_segment += 1;
             self.segments.push_back(segment);

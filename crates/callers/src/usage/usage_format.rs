@@ -9,14 +9,12 @@ use store::{UsageCounts, UsageDimension, UsageGroup, UsageRow, UsedKey};
 use super::usage_report::UsageReport;
 use super::utc_time::format_time;
 
-/// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageFormat {
     /// Comma-separated values with a header.
     Csv,
     /// One JSON object per row.
     JsonLines,
-    /// A table for people.
     Table,
 }
 
@@ -32,7 +30,6 @@ impl UsageFormat {
 }
 
 impl UsageReport {
-    /// The report in one of the formats.
     pub fn text(&self, format: UsageFormat) -> String {
         match format {
             UsageFormat::Csv => self.csv(),
@@ -53,7 +50,6 @@ impl UsageReport {
         }
     }
 
-    /// The report as one JSON object.
     pub fn json(&self) -> Value {
         let mut report = Map::new();
         report.insert("since".to_owned(), json!(format_time(self.since)));
@@ -111,7 +107,7 @@ impl UsageReport {
     }
 }
 
-/// What spreadsheets take for the start of a formula.
+/// Characters that spreadsheets take for the start of a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 const COUNT_NAMES: [&str; 5] = ["calls", "credits", "bytes_in", "bytes_out", "latency_ns"];
@@ -135,8 +131,8 @@ fn table_numbers(counts: &UsageCounts) -> [String; 5] {
     [number(calls), number(credits), number(bytes_in), number(bytes_out), format!("{mean_ms:.3}")]
 }
 
-/// Texts to the left, numbers to the right.
-fn aligned(lines: &[Vec<String>], texts: usize) -> String {
+/// A table for people, with columns as wide as their longest cell: first texts, to the left, and then numbers, to the right.
+pub fn aligned(lines: &[Vec<String>], texts: usize) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();

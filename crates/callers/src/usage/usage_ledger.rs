@@ -10,7 +10,7 @@ use resources::{Clock, DiskHealth, Supervisor, WhenDown};
 use store::{Store, StoreLocation};
 use tokio::sync::oneshot;
 
-use super::collector::{COLLECTION_INTERVAL, Collector};
+use super::collector::Collector;
 use super::day_credits::DayCredits;
 use super::flusher::{Flusher, FlusherConfig};
 use super::memory_queue::MemoryQueue;
@@ -18,8 +18,8 @@ use super::recorder::UsageRecorder;
 use super::spool::{ProcessSpool, usage_dir};
 use super::usage_settings::UsageSettings;
 use crate::instance_id::InstanceId;
+use crate::policy::COLLECTION_INTERVAL;
 
-/// What a ledger is started with.
 #[derive(Debug)]
 pub struct LedgerConfig<'a> {
     pub data_dir: &'a Path,
@@ -159,7 +159,7 @@ mod tests {
         }
         wait_until("both are down", || supervisor.report().iter().all(|task| task.is_down));
         call();
-        // What nobody could collect meanwhile is stored at the end.
+        // Usage that nobody could collect meanwhile is stored at the end.
         ledger.stop();
         let query = UsageQuery {
             step: UsageStep::Day,

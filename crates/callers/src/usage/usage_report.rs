@@ -9,18 +9,10 @@ use store::{
 use super::usage_settings::UsageSettings;
 use super::utc_time::{format_time, parse_time};
 
+use crate::policy::{ACCOUNTS_WITH_KEY_MAX, LOOKUPS_MAX, LOOKUPS_OF_PAGE_MAX};
+
 /// Rows of one page at most: what a program reads in one go.
 pub const REPORT_ROWS_MAX: usize = 100_000;
-
-/// Accounts or keys that are looked up together, if each has one time. More times make them fewer, so that no statement reads
-/// more than some thousand rows.
-const LOOKUPS_MAX: u64 = 500;
-
-/// Lookups for one page at most. Those that find nothing must not keep a page from ending.
-const LOOKUPS_OF_PAGE_MAX: usize = 400;
-
-/// Accounts with keys of the same id; only keys of configuration files can have one.
-const ACCOUNTS_WITH_KEY_MAX: usize = 1_000;
 
 /// Which usage is reported.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +24,7 @@ pub struct UsageReportRequest {
     pub since: Option<String>,
     /// When the report ends, in the same forms. Now if there is none.
     pub until: Option<String>,
-    /// What the usage is summed up by.
+    /// The dimensions by which the usage is summed up.
     pub by: BTreeSet<UsageDimension>,
     /// The step of the time, if usage is summed up by time.
     pub step: Option<UsageStep>,
@@ -42,7 +34,6 @@ pub struct UsageReportRequest {
     pub rows_max: Option<usize>,
 }
 
-/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageReportFailure {
     /// One of the arguments is wrong.
@@ -59,7 +50,6 @@ pub struct UsageReport {
     pub until: u64,
     pub step: UsageStep,
     pub by: BTreeSet<UsageDimension>,
-    /// The rows of one page.
     pub rows: Vec<UsageRow>,
     /// After what the next page begins; `None` if this is the last one.
     pub next: Option<UsedKey>,
@@ -87,11 +77,7 @@ impl UsageReport {
             keys: None,
         };
         let mut page = ReportPage::new(store, query, request);
-        let next = match store.has_usage_sums().await? {
-            true => page.read().await?,
-            // Pages need the sums.
-            false => page.add(page.query.clone()).await.map(|()| None)?,
-        };
+        let next = page.read().await?;
         let is_all = next.is_none() && request.after == UsedKey::default();
         let ReportPage { rows, query, .. } = page;
         let rows: Vec<_> = rows.into_iter().map(|(group, counts)| UsageRow { group, counts }).collect();

@@ -3,25 +3,14 @@
 use settings::Section;
 use store::UsageStep;
 
-/// How many bytes of usage wait on disk for a store that is down: days of usage of thousands of keys.
-const SPOOL_BYTES_MAX: u64 = 1 << 30;
+use crate::policy::{HOURS_KEPT_DAYS, KEPT_DAYS_MAX, MINUTES_KEPT_DAYS, SPOOL_BYTES_MAX};
 
-/// How long usage by minute is kept, in days.
-const MINUTES_KEPT_DAYS: u64 = 2;
-
-/// How long usage by hour is kept, in days.
-const HOURS_KEPT_DAYS: u64 = 60;
-
-/// The longest time that can be set: a hundred years.
-const KEPT_DAYS_MAX: u64 = 36_525;
-
+/// Usage by day is kept for ever: a row for each key, method and outcome of a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageSettings {
     pub spool_bytes_max: u64,
     pub minutes_kept_days: u64,
     pub hours_kept_days: u64,
-    /// `None` keeps them for ever.
-    pub days_kept_days: Option<u64>,
 }
 
 impl Default for UsageSettings {
@@ -30,7 +19,6 @@ impl Default for UsageSettings {
             spool_bytes_max: SPOOL_BYTES_MAX,
             minutes_kept_days: MINUTES_KEPT_DAYS,
             hours_kept_days: HOURS_KEPT_DAYS,
-            days_kept_days: None,
         }
     }
 }
@@ -38,6 +26,7 @@ impl Default for UsageSettings {
 impl UsageSettings {
     pub fn read(section: &mut Section<'_>) -> Self {
         let usual = Self::default();
+        section.removed("days_kept_days", "usage by day is kept for ever");
         let mut days = |key, days| section.number_up_to(key, days, KEPT_DAYS_MAX);
         let minutes_kept_days = days("minutes_kept_days", usual.minutes_kept_days);
         let hours_kept_days = days("hours_kept_days", usual.hours_kept_days);
@@ -45,7 +34,6 @@ impl UsageSettings {
             spool_bytes_max: section.number("spool_bytes_max", usual.spool_bytes_max),
             minutes_kept_days,
             hours_kept_days,
-            days_kept_days: section.limit("days_kept_days", usual.days_kept_days),
         }
     }
 
@@ -54,7 +42,7 @@ impl UsageSettings {
         let days = match step {
             UsageStep::Minute => Some(self.minutes_kept_days),
             UsageStep::Hour => Some(self.hours_kept_days),
-            UsageStep::Day => self.days_kept_days,
+            UsageStep::Day => None,
         };
         let seconds = days.map(|days| days.saturating_mul(UsageStep::Day.seconds()));
         seconds.map_or(0, |seconds| step.start(unix_seconds.saturating_sub(seconds)))

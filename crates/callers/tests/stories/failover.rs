@@ -1,4 +1,4 @@
-//! What the store lost is not in effect, and what it says is, at every point of a revocation.
+//! Changes that the store lost are not in effect, and those that it has are, at every point of a revocation.
 
 use std::time::{Duration, Instant};
 

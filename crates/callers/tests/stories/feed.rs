@@ -2,7 +2,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use callers::administration::{Administration, KeyCreation};
-use callers::{CallersFeed, Denied, Directory, KeySettingsChange, KeysOrigin};
+use callers::{CallersFeed, Denied, Directory, KeyPatch, KeysOrigin};
 use resources::WhenDown;
 use store::{Store, StoreLocation};
 
@@ -161,7 +161,7 @@ fn a_key_is_bound_to_its_networks_and_its_secret() {
     let administration = administration_of(&place, &feed);
     run(async {
         administration.create_account("test", "acme", "team").await.unwrap();
-        let settings: KeySettingsChange =
+        let settings: KeyPatch =
             serde_json::from_str(r#"{"networks": ["mainnet"], "secret": "hunter2"}"#).unwrap();
         let new = KeyCreation { settings, ..creation("acme", "k") };
         let new = administration.create_key("test", &new).await.unwrap();

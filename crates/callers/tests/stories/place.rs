@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callers::administration::{Administration, KeyCreation, NewKey};
-use callers::{CallersFeed, Directory, FeedConfig, Plans};
+use callers::{CallersFeed, CurrentPlans, Directory, FeedConfig, Plans};
 use resources::{DiskHealth, Supervisor};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -54,7 +54,7 @@ impl Place {
         let config = FeedConfig {
             location,
             data_dir: self.folder.path().to_owned(),
-            plans: Plans::default(),
+            plans: CurrentPlans::default(),
             network: "demo".to_owned(),
             is_required: true,
             copy_age_max,

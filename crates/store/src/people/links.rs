@@ -1,10 +1,9 @@
 //! Links that are valid once: invitations, new passwords, and new operators.
 
-use crate::backend::each_backend;
+use crate::backend::{execute, fetch};
 use crate::columns::hash_bytes;
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
-use crate::operation_timeout::within_timeout;
 use crate::store::Store;
 use crate::transaction::StoreTransaction;
 
@@ -26,7 +25,6 @@ pub struct LinkRecord {
     pub expires_at: i64,
 }
 
-/// What a link is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// Makes a developer of an account.
@@ -67,9 +65,7 @@ impl Store {
     pub async fn link_with_hash(&self, hash: &[u8; HASH_BYTES]) -> Result<Option<LinkRecord>, StoreFailure> {
         let query = "SELECT hash, kind, email, user_id, account, plan, created_at, expires_at FROM links \
                      WHERE hash = $1";
-        let row: Option<LinkColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(&hash[..]).fetch_optional(pool)).await?
-        });
+        let row: Option<LinkColumns> = fetch!(fetch_optional, self.pool().await?, query, &hash[..])?;
         row.map(link).transpose()
     }
 }
@@ -78,37 +74,37 @@ impl StoreTransaction {
     pub async fn insert_link(&mut self, link: &LinkRecord) -> Result<(), StoreFailure> {
         let insert = "INSERT INTO links (hash, kind, email, user_id, account, plan, created_at, expires_at) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        each_backend!(self.backend(), connection => {
-            let insert = sqlx::query(insert)
-                .bind(&link.hash[..]).bind(link.kind.name()).bind(&link.email).bind(link.user_id)
-                .bind(&link.account).bind(&link.plan).bind(link.created_at).bind(link.expires_at);
-            within_timeout(insert.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            self.backend(),
+            insert,
+            &link.hash[..],
+            link.kind.name(),
+            &link.email,
+            link.user_id,
+            &link.account,
+            &link.plan,
+            link.created_at,
+            link.expires_at
+        )
+        .map(drop)
     }
 
     /// Deletes a link and returns it, expired or not: whoever gets it is the only one.
     pub async fn take_link(&mut self, hash: &[u8; HASH_BYTES]) -> Result<Option<LinkRecord>, StoreFailure> {
         let delete = "DELETE FROM links WHERE hash = $1 \
                       RETURNING hash, kind, email, user_id, account, plan, created_at, expires_at";
-        let row: Option<LinkColumns> = each_backend!(self.backend(), connection => {
-            within_timeout(sqlx::query_as(delete).bind(&hash[..]).fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<LinkColumns> = fetch!(fetch_optional, self.backend(), delete, &hash[..])?;
         row.map(link).transpose()
     }
 
-    /// Deletes the links that have expired by `now`.
     pub async fn delete_expired_links(&mut self, now: i64) -> Result<(), StoreFailure> {
         let delete = "DELETE FROM links WHERE expires_at <= $1";
-        each_backend!(self.backend(), connection => {
-            within_timeout(sqlx::query(delete).bind(now).execute(&mut **connection)).await.map(drop)
-        })
+        execute!(self.backend(), delete, now).map(drop)
     }
 
     /// Deletes all links that set a new password of a user.
     pub async fn delete_reset_links(&mut self, user_id: i64) -> Result<(), StoreFailure> {
         let delete = "DELETE FROM links WHERE user_id = $1 AND kind = 'reset'";
-        each_backend!(self.backend(), connection => {
-            within_timeout(sqlx::query(delete).bind(user_id).execute(&mut **connection)).await.map(drop)
-        })
+        execute!(self.backend(), delete, user_id).map(drop)
     }
 }

@@ -1,11 +1,11 @@
 //! Sessions: browsers in which a user is signed in.
 
-use crate::backend::each_backend;
+use crate::backend::{execute, fetch};
 use crate::columns::{hash_bytes, is_storable};
 use crate::failure::StoreFailure;
 use crate::hash_key::HASH_BYTES;
-use crate::operation_timeout::within_timeout;
-use crate::store::{PAGE_ROWS, Store};
+use crate::policy::PAGE_ROWS;
+use crate::store::Store;
 use crate::transaction::StoreTransaction;
 
 /// A signed-in browser.
@@ -16,7 +16,6 @@ pub struct SessionRecord {
     pub user_id: i64,
     /// The keyed hash of the token in the cookie.
     pub hash: [u8; HASH_BYTES],
-    /// The browser as it describes itself.
     pub browser: String,
     /// The address that the session was last used from.
     pub address: String,
@@ -39,9 +38,7 @@ impl Store {
     ) -> Result<Option<SessionRecord>, StoreFailure> {
         let query = "SELECT id, user_id, hash, browser, address, created_at, last_used_at FROM sessions \
                      WHERE hash = $1";
-        let row: Option<SessionColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(&hash[..]).fetch_optional(pool)).await?
-        });
+        let row: Option<SessionColumns> = fetch!(fetch_optional, self.pool().await?, query, &hash[..])?;
         row.map(session).transpose()
     }
 
@@ -49,9 +46,7 @@ impl Store {
     pub async fn sessions_of(&self, user_id: i64) -> Result<Vec<SessionRecord>, StoreFailure> {
         let query = "SELECT id, user_id, hash, browser, address, created_at, last_used_at FROM sessions \
                      WHERE user_id = $1 ORDER BY last_used_at DESC, id LIMIT $2";
-        let rows: Vec<SessionColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(query).bind(user_id).bind(PAGE_ROWS).fetch_all(pool)).await?
-        });
+        let rows: Vec<SessionColumns> = fetch!(fetch_all, self.pool().await?, query, user_id, PAGE_ROWS)?;
         rows.into_iter().map(session).collect()
     }
 
@@ -59,10 +54,7 @@ impl Store {
     pub async fn record_session_use(&self, id: &str, address: &str, at: i64) -> Result<(), StoreFailure> {
         let update =
             "UPDATE sessions SET last_used_at = $1, address = $2 WHERE id = $3 AND last_used_at < $1";
-        each_backend!(self.pool().await?, pool => {
-            let update = sqlx::query(update).bind(at).bind(address).bind(id);
-            within_timeout(update.execute(pool)).await.map(drop)
-        })
+        execute!(self.pool().await?, update, at, address, id).map(drop)
     }
 }
 
@@ -70,21 +62,25 @@ impl StoreTransaction {
     pub async fn insert_session(&mut self, session: &SessionRecord) -> Result<(), StoreFailure> {
         let insert = "INSERT INTO sessions (id, user_id, hash, browser, address, created_at, last_used_at) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        each_backend!(self.backend(), connection => {
-            let insert = sqlx::query(insert)
-                .bind(&session.id).bind(session.user_id).bind(&session.hash[..]).bind(&session.browser)
-                .bind(&session.address).bind(session.created_at).bind(session.last_used_at);
-            within_timeout(insert.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            self.backend(),
+            insert,
+            &session.id,
+            session.user_id,
+            &session.hash[..],
+            &session.browser,
+            &session.address,
+            session.created_at,
+            session.last_used_at
+        )
+        .map(drop)
     }
 
     /// Whether a user has the session with this id, expired or not.
     pub async fn has_session(&mut self, user_id: i64, id: &str) -> Result<bool, StoreFailure> {
         let query = "SELECT id FROM sessions WHERE user_id = $1 AND id = $2";
-        Ok(each_backend!(self.backend(), connection => {
-            let query = sqlx::query(query).bind(user_id).bind(id);
-            within_timeout(query.fetch_optional(&mut **connection)).await?.is_some()
-        }))
+        let found: Option<(String,)> = fetch!(fetch_optional, self.backend(), query, user_id, id)?;
+        Ok(found.is_some())
     }
 
     /// Ends a session of a user; returns whether there was one.
@@ -93,19 +89,13 @@ impl StoreTransaction {
             return Ok(false);
         }
         let delete = "DELETE FROM sessions WHERE user_id = $1 AND id = $2";
-        Ok(each_backend!(self.backend(), connection => {
-            let delete = sqlx::query(delete).bind(user_id).bind(id);
-            within_timeout(delete.execute(&mut **connection)).await?.rows_affected() > 0
-        }))
+        Ok(execute!(self.backend(), delete, user_id, id)? > 0)
     }
 
     /// Ends all sessions of a user but the one with the id `kept`.
     pub async fn delete_other_sessions(&mut self, user_id: i64, kept: &str) -> Result<u64, StoreFailure> {
         let delete = "DELETE FROM sessions WHERE user_id = $1 AND id <> $2";
-        Ok(each_backend!(self.backend(), connection => {
-            let delete = sqlx::query(delete).bind(user_id).bind(kept);
-            within_timeout(delete.execute(&mut **connection)).await?.rows_affected()
-        }))
+        Ok(execute!(self.backend(), delete, user_id, kept)?)
     }
 
     /// Deletes sessions that were last used before `used_before` or begun before `created_before`.
@@ -115,19 +105,13 @@ impl StoreTransaction {
         created_before: i64,
     ) -> Result<(), StoreFailure> {
         let delete = "DELETE FROM sessions WHERE last_used_at < $1 OR created_at < $2";
-        each_backend!(self.backend(), connection => {
-            let delete = sqlx::query(delete).bind(used_before).bind(created_before);
-            within_timeout(delete.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(self.backend(), delete, used_before, created_before).map(drop)
     }
 
     /// Keeps only the `kept` sessions of a user that were used last.
     pub async fn delete_surplus_sessions(&mut self, user_id: i64, kept: i64) -> Result<(), StoreFailure> {
         let delete = "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN \
                       (SELECT id FROM sessions WHERE user_id = $1 ORDER BY last_used_at DESC, created_at DESC, id LIMIT $2)";
-        each_backend!(self.backend(), connection => {
-            let delete = sqlx::query(delete).bind(user_id).bind(kept);
-            within_timeout(delete.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(self.backend(), delete, user_id, kept).map(drop)
     }
 }

@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-use sqlx::Row;
-
-use crate::backend::each_backend;
+use crate::backend::{each_backend, execute, fetch, fetch_value};
 use crate::columns::is_storable;
 use crate::failure::StoreFailure;
 use crate::list_page::{ListPage, NamePosition, end_of};
 use crate::operation_timeout::within_timeout;
-use crate::store::{PAGE_ROWS, Store};
+use crate::policy::PAGE_ROWS;
+use crate::store::Store;
 use crate::transaction::StoreTransaction;
 
 /// A user of the console.
@@ -44,7 +43,7 @@ pub struct ListedUser {
     pub last_seen_at: Option<i64>,
 }
 
-/// What a user may see and change.
+/// The rights of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserRole {
     /// Things of one account.
@@ -109,9 +108,7 @@ const USERS_OF_ACCOUNT_BY_EMAIL: &str = "SELECT id, email, role, account_id, pas
 
 impl Store {
     pub async fn user(&self, id: i64) -> Result<Option<UserRecord>, StoreFailure> {
-        let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(SELECT_BY_ID).bind(id).fetch_optional(pool)).await?
-        });
+        let row: Option<UserColumns> = fetch!(fetch_optional, self.pool().await?, SELECT_BY_ID, id)?;
         Ok(row.map(user))
     }
 
@@ -119,9 +116,7 @@ impl Store {
         if !is_storable(email) {
             return Ok(None);
         }
-        let row: Option<UserColumns> = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query_as(SELECT_BY_EMAIL).bind(email).fetch_optional(pool)).await?
-        });
+        let row: Option<UserColumns> = fetch!(fetch_optional, self.pool().await?, SELECT_BY_EMAIL, email)?;
         Ok(row.map(user))
     }
 
@@ -138,7 +133,7 @@ impl Store {
         let first = NamePosition::new(start, 0);
         let (end, after) = (end_of(&first.folded_name), after.unwrap_or(&first));
         if !is_storable(&end) || !is_storable(&after.folded_name) {
-            return Ok(ListPage::of(Vec::new(), count));
+            return Ok(ListPage::default());
         }
         let statement = account_id.map_or(USERS_BY_EMAIL, |_| USERS_OF_ACCOUNT_BY_EMAIL);
         type Columns = (i64, String, String, Option<i64>, Option<String>, String, i64, Option<i64>);
@@ -164,29 +159,20 @@ impl Store {
         if !is_storable(start) {
             return Ok(0);
         }
-        Ok(each_backend!(self.pool().await?, pool => {
-            let query =
-                sqlx::query(query).bind(account_id).bind(&first.folded_name).bind(end_of(&first.folded_name));
-            within_timeout(query.fetch_one(pool)).await?.try_get(0)?
-        }))
+        fetch_value!(self.pool().await?, query, account_id, &first.folded_name, end_of(&first.folded_name))
     }
 
-    /// Whether any operator may sign in.
     pub async fn has_operator(&self) -> Result<bool, StoreFailure> {
         let query = "SELECT COUNT(*) FROM users WHERE role = 'operator' AND status = 'active' \
                      AND password_hash IS NOT NULL";
-        let count: i64 = each_backend!(self.pool().await?, pool => {
-            within_timeout(sqlx::query(query).fetch_one(pool)).await?.try_get(0)?
-        });
+        let count: i64 = fetch_value!(self.pool().await?, query)?;
         Ok(count > 0)
     }
 }
 
 impl StoreTransaction {
     pub async fn user(&mut self, id: i64) -> Result<Option<UserRecord>, StoreFailure> {
-        let row: Option<UserColumns> = each_backend!(self.backend(), connection => {
-            within_timeout(sqlx::query_as(SELECT_BY_ID).bind(id).fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<UserColumns> = fetch!(fetch_optional, self.backend(), SELECT_BY_ID, id)?;
         Ok(row.map(user))
     }
 
@@ -194,10 +180,7 @@ impl StoreTransaction {
         if !is_storable(email) {
             return Ok(None);
         }
-        let row: Option<UserColumns> = each_backend!(self.backend(), connection => {
-            let query = sqlx::query_as(SELECT_BY_EMAIL).bind(email);
-            within_timeout(query.fetch_optional(&mut **connection)).await?
-        });
+        let row: Option<UserColumns> = fetch!(fetch_optional, self.backend(), SELECT_BY_EMAIL, email)?;
         Ok(row.map(user))
     }
 
@@ -206,23 +189,31 @@ impl StoreTransaction {
         let insert = "INSERT INTO users (email, role, account_id, password_hash, status, created_at) \
                       VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
         let UserRecord { id: _, email, role, account_id, password_hash, status, created_at } = user;
-        Ok(each_backend!(self.backend(), connection => {
-            let insert = sqlx::query(insert)
-                .bind(email).bind(role.name()).bind(account_id).bind(password_hash).bind(status.name())
-                .bind(created_at);
-            within_timeout(insert.fetch_one(&mut **connection)).await?.try_get(0)?
-        }))
+        fetch_value!(
+            self.backend(),
+            insert,
+            email,
+            role.name(),
+            account_id,
+            password_hash,
+            status.name(),
+            created_at
+        )
     }
 
     /// Writes what can change of a user: the role, the account, the password and the status.
     pub async fn update_user(&mut self, user: &UserRecord) -> Result<(), StoreFailure> {
         let update =
             "UPDATE users SET role = $1, account_id = $2, password_hash = $3, status = $4 WHERE id = $5";
-        each_backend!(self.backend(), connection => {
-            let update = sqlx::query(update)
-                .bind(user.role.name()).bind(user.account_id).bind(&user.password_hash)
-                .bind(user.status.name()).bind(user.id);
-            within_timeout(update.execute(&mut **connection)).await.map(drop)
-        })
+        execute!(
+            self.backend(),
+            update,
+            user.role.name(),
+            user.account_id,
+            &user.password_hash,
+            user.status.name(),
+            user.id
+        )
+        .map(drop)
     }
 }

@@ -10,7 +10,8 @@ use super::{UsageStep, column};
 use crate::backend::{BackendTransaction, each_backend};
 use crate::failure::StoreFailure;
 use crate::operation_timeout::within_timeout;
-use crate::store::{PAGE_ROWS, Store};
+use crate::policy::PAGE_ROWS;
+use crate::store::Store;
 
 /// Rows that one statement adds. Few sizes, because each is a prepared statement of every connection.
 const STATEMENT_ROWS: [usize; 3] = [256, 16, 1];
@@ -48,7 +49,7 @@ pub(super) async fn add_day_credits(
         *accounts.entry((Arc::clone(&group.account), day)).or_insert(0) += counts.credits;
         *keys.entry((Arc::clone(&group.account), Arc::clone(&group.key), day)).or_insert(0) += counts.credits;
     }
-    // What the gateway itself has used is only looked up by key.
+    // The use of the gateway itself is only looked up by key.
     accounts.retain(|(account, _), _| !account.is_empty());
     let accounts: Vec<DayTotal> = accounts
         .into_iter()

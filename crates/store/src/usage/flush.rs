@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::AssertSqlSafe;
 
 use super::count_columns::{add_on_conflict, count_columns};
 use super::day_credits::{DayTotal, add_day_credits};
-use super::fill::FillProgress;
 use super::usage_row::{UsageCounts, UsageGroup, UsageRow};
 use super::{UsageDetail, UsageStep, column};
-use crate::backend::{BackendTransaction, each_backend};
+use crate::backend::{BackendTransaction, each_backend, execute, fetch_value};
 use crate::failure::StoreFailure;
 use crate::operation_timeout::within_timeout;
 use crate::pool;
@@ -35,13 +34,13 @@ pub struct UsageFlush<'a> {
     pub rows: &'a [UsageRow],
 }
 
-/// What the store has after usage was added.
+/// The result of adding usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredUsage {
     /// The sequence number up to which all entries of the process are stored: that of the flush, or another one if some entries
     /// were added before. Then nothing is added, and the rest has to be sent alone.
     pub through: u64,
-    /// What all processes have used today of each account and key of the flush.
+    /// The credits that all processes have used today, of each account and key of the flush.
     pub day_totals: Vec<DayTotal>,
 }
 
@@ -57,29 +56,22 @@ impl Store {
         if stored > flush.after {
             return Ok(StoredUsage { through: stored, ..StoredUsage::default() });
         }
-        let fill = FillProgress::read(&mut transaction).await?;
         let (of_gateway, rows): (Vec<_>, Vec<_>) =
             flush.rows.iter().cloned().partition(|row| row.group.account.is_empty());
         for step in UsageStep::ALL {
             add_rows(&mut transaction, step, UsageDetail::Keys, &rolled_up(&rows, step, UsageDetail::Keys))
                 .await?;
         }
-        let of_day = rows.iter().filter(|row| fill.has_filled(UsageStep::Day, &row.group)).chain(&of_gateway);
-        let day_totals = add_day_credits(&mut transaction, of_day).await?;
+        let day_totals = add_day_credits(&mut transaction, rows.iter().chain(&of_gateway)).await?;
         // All processes add to the same rows of networks. They come last, so that others wait only for the commit.
         for detail in [UsageDetail::Accounts, UsageDetail::Networks] {
             for step in UsageStep::ALL {
-                let filled: Vec<_> =
-                    rows.iter().filter(|row| fill.has_filled(step, &row.group)).cloned().collect();
-                add_rows(&mut transaction, step, detail, &rolled_up(&filled, step, detail)).await?;
+                add_rows(&mut transaction, step, detail, &rolled_up(&rows, step, detail)).await?;
             }
         }
         let update = "UPDATE usage_processes SET through = $1 WHERE instance = $2 AND epoch = $3";
-        each_backend!(&mut transaction, connection => {
-            let update = sqlx::query(update)
-                .bind(column(flush.through)).bind(flush.instance).bind(column(flush.epoch));
-            within_timeout(update.execute(&mut **connection)).await.map(drop)
-        })?;
+        execute!(&mut transaction, update, column(flush.through), flush.instance, column(flush.epoch))
+            .map(drop)?;
         within_timeout(pool::commit(transaction)).await?;
         Ok(StoredUsage { through: flush.through, day_totals })
     }
@@ -94,11 +86,8 @@ async fn begin_flush(
 ) -> Result<u64, StoreFailure> {
     let insert = "INSERT INTO usage_processes (instance, epoch, through, flushed_at) VALUES ($1, $2, 0, $3) \
                   ON CONFLICT (instance, epoch) DO UPDATE SET flushed_at = excluded.flushed_at RETURNING through";
-    let through: i64 = each_backend!(transaction, connection => {
-        let insert = sqlx::query(insert)
-            .bind(flush.instance).bind(column(flush.epoch)).bind(column(unix_seconds));
-        within_timeout(insert.fetch_one(&mut **connection)).await?.try_get(0)?
-    });
+    let through: i64 =
+        fetch_value!(transaction, insert, flush.instance, column(flush.epoch), column(unix_seconds))?;
     Ok(u64::try_from(through).unwrap_or(0))
 }
 
@@ -160,7 +149,7 @@ async fn add_some(
     })
 }
 
-/// What is counted, in the order of [`count_columns`].
+/// The counts, in the order of [`count_columns`].
 fn numbers(counts: &UsageCounts) -> impl Iterator<Item = u64> {
     let UsageCounts { calls, credits, bytes_in, bytes_out, latency_ns, latency_buckets } = counts;
     [*calls, *credits, *bytes_in, *bytes_out, *latency_ns].into_iter().chain(*latency_buckets)

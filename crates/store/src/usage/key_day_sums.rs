@@ -1,4 +1,4 @@
-//! What single keys have used on a day, for lists of keys: an account can have too many keys for a report of all.
+//! The use of single keys on a day, for lists of keys: an account can have too many keys for a report of all.
 
 use sqlx::AssertSqlSafe;
 
@@ -19,7 +19,7 @@ pub struct KeyDaySum {
 }
 
 impl Store {
-    /// What some keys of an account have used on a day, over all networks. `day` is its first second.
+    /// The use of some keys of an account on a day, over all networks. `day` is its first second.
     pub async fn key_day_sums(
         &self,
         account: &str,
@@ -34,22 +34,16 @@ impl Store {
         let group = "GROUP BY key_id, outcome";
         // With the networks of the day, the index finds these keys without reading the other ones of the account.
         let networks = "SELECT network FROM usage_network_days WHERE starts_at = $2";
-        let has_networks = self.has_usage_sums().await?;
         let rows: Vec<(String, String, i64, i64)> = match self.pool().await? {
             OnBackend::Sqlite(pool) => {
-                let networks =
-                    if has_networks { format!("AND network IN ({networks})") } else { String::new() };
                 let keys_of = "key_id IN (SELECT value FROM json_each($3))";
-                let select = format!("{select} {networks} AND {keys_of} {group}");
+                let select = format!("{select} AND network IN ({networks}) AND {keys_of} {group}");
                 let query = sqlx::query_as(AssertSqlSafe(select)).bind(account).bind(column(day));
                 within_timeout(query.bind(serde_json::json!(keys).to_string()).fetch_all(pool)).await?
             }
             OnBackend::Postgres(pool) => {
-                let networks = match has_networks {
-                    true => format!("AND network = ANY(ARRAY({networks}))"),
-                    false => String::new(),
-                };
-                let select = format!("{select} {networks} AND key_id = ANY($3) {group}");
+                let networks = format!("network = ANY(ARRAY({networks}))");
+                let select = format!("{select} AND {networks} AND key_id = ANY($3) {group}");
                 let query = sqlx::query_as(AssertSqlSafe(select)).bind(account).bind(column(day)).bind(keys);
                 within_timeout(query.fetch_all(pool)).await?
             }

@@ -10,25 +10,14 @@ use sqlx::{AssertSqlSafe, ColumnIndex, Decode, FromRow, Row, Type};
 use super::count_columns::count_columns;
 use super::usage_row::{UsageCounts, UsageGroup, UsageRow};
 use super::{UsageDetail, UsageStep, column};
-use crate::backend::each_backend;
+use crate::backend::{each_backend, fetch};
 use crate::columns::is_storable;
 use crate::failure::StoreFailure;
 use crate::operation_timeout::within_timeout;
+use crate::policy::{DAYS_NAMED_MAX, NETWORKS_MAX, PARTS_MAX, STEPS_NAMED_MAX};
 use crate::store::Store;
 
-/// Steps that a statement names one by one. An index then finds the rows of some accounts or keys without reading others.
-const STEPS_NAMED_MAX: u64 = 400;
-
-/// Statements into which a report of single keys is divided, so that each names its steps; a longer report reads the whole time.
-const PARTS_MAX: u64 = 200;
-
-/// Days of which a statement looks for accounts and keys one by one.
-const DAYS_NAMED_MAX: u64 = 400;
-
-/// Networks of one store at most, as far as a report of single keys looks for them.
-const NETWORKS_MAX: i64 = 100;
-
-/// What usage can be summed up by.
+/// The dimensions by which usage can be summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsageDimension {
     Time,
@@ -44,15 +33,20 @@ impl UsageDimension {
     pub const ALL: [Self; 6] =
         [Self::Time, Self::Network, Self::Account, Self::Key, Self::Method, Self::Outcome];
 
-    pub fn name(self) -> &'static str {
+    /// Its name in reports, and its column.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Time => "time",
-            Self::Network => "network",
-            Self::Account => "account",
-            Self::Key => "key",
-            Self::Method => "method",
-            Self::Outcome => "outcome",
+            Self::Time => ("time", "starts_at"),
+            Self::Network => ("network", "network"),
+            Self::Account => ("account", "account"),
+            Self::Key => ("key", "key_id"),
+            Self::Method => ("method", "method"),
+            Self::Outcome => ("outcome", "outcome"),
         }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.names().0
     }
 
     pub fn named(name: &str) -> Option<Self> {
@@ -60,14 +54,7 @@ impl UsageDimension {
     }
 
     fn column(self) -> &'static str {
-        match self {
-            Self::Time => "starts_at",
-            Self::Network => "network",
-            Self::Account => "account",
-            Self::Key => "key_id",
-            Self::Method => "method",
-            Self::Outcome => "outcome",
-        }
+        self.names().1
     }
 
     /// The constant that a report selects instead of the column if it is not summed up by it.
@@ -132,7 +119,7 @@ impl UsageQuery {
 
     /// The smallest table that can answer it.
     fn detail(&self) -> UsageDetail {
-        if self.by.contains(&UsageDimension::Key) || self.key.is_some() || self.keys.is_some() {
+        if self.by.contains(&UsageDimension::Key) || self.is_of_keys() {
             UsageDetail::Keys
         } else if self.by.contains(&UsageDimension::Account)
             || self.account.is_some()
@@ -163,16 +150,13 @@ impl UsageQuery {
 impl Store {
     /// The sums of usage in the order of their groups, at most `rows_max`. What usage is not summed up by is empty in their groups.
     pub async fn usage(&self, query: &UsageQuery, rows_max: usize) -> Result<Vec<UsageRow>, StoreFailure> {
-        let has_sums = self.has_usage_sums().await?;
-        let detail = if has_sums { query.detail() } else { UsageDetail::Keys };
-        let networks = match has_sums && query.is_of_keys() && query.network.is_none() {
+        let networks = match query.is_of_keys() && query.network.is_none() {
             true => Some(self.networks(query).await?),
             false => None,
         };
         let mut sums: BTreeMap<UsageGroup, UsageCounts> = BTreeMap::new();
         for part in query.parts() {
-            for UsageRow { group, counts } in
-                self.usage_of_part(&part, detail, networks.as_deref(), rows_max).await?
+            for UsageRow { group, counts } in self.usage_of_part(&part, networks.as_deref(), rows_max).await?
             {
                 sums.entry(group).or_default().add(&counts);
             }
@@ -184,11 +168,10 @@ impl Store {
     async fn usage_of_part(
         &self,
         query: &UsageQuery,
-        detail: UsageDetail,
         networks: Option<&[String]>,
         rows_max: usize,
     ) -> Result<Vec<UsageRow>, StoreFailure> {
-        let statement = statement(query, detail, networks);
+        let statement = statement(query, networks);
         let filters = query.filters();
         // No row has a text that cannot be stored, so the time in which it is looked for is empty.
         let can_match = filters.iter().all(|(_, filter)| is_storable(filter));
@@ -213,11 +196,14 @@ impl Store {
             "SELECT DISTINCT network FROM {} WHERE starts_at >= $1 AND starts_at < $2 LIMIT $3",
             UsageDetail::Networks.table(query.step)
         );
-        let rows: Vec<(String,)> = each_backend!(self.pool().await?, pool => {
-            let select = sqlx::query_as(AssertSqlSafe(select))
-                .bind(column(query.since)).bind(column(query.until)).bind(NETWORKS_MAX);
-            within_timeout(select.fetch_all(pool)).await?
-        });
+        let rows: Vec<(String,)> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            AssertSqlSafe(select),
+            column(query.since),
+            column(query.until),
+            NETWORKS_MAX
+        )?;
         Ok(rows.into_iter().map(|(network,)| network).collect())
     }
 
@@ -231,11 +217,13 @@ impl Store {
         let Some(select) = used_statement(time, "usage_day_accounts", "account", "account > $1", "$2") else {
             return Ok(Vec::new());
         };
-        let rows: Vec<(String,)> = each_backend!(self.pool().await?, pool => {
-            let select = sqlx::query_as(AssertSqlSafe(select)).bind(after.replace('\0', ""))
-                .bind(column(count as u64));
-            within_timeout(select.fetch_all(pool)).await?
-        });
+        let rows: Vec<(String,)> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            AssertSqlSafe(select),
+            after.replace('\0', ""),
+            column(count as u64)
+        )?;
         Ok(rows.into_iter().map(|(account,)| account).collect())
     }
 
@@ -256,21 +244,22 @@ impl Store {
             return Ok(Vec::new());
         };
         let account = account.unwrap_or(&after.account).replace('\0', "");
-        let rows: Vec<(String, String)> = each_backend!(self.pool().await?, pool => {
-            let select = sqlx::query_as(AssertSqlSafe(select)).bind(account).bind(after.key.replace('\0', ""))
-                .bind(column(count as u64));
-            within_timeout(select.fetch_all(pool)).await?
-        });
+        let rows: Vec<(String, String)> = fetch!(
+            fetch_all,
+            self.pool().await?,
+            AssertSqlSafe(select),
+            account,
+            after.key.replace('\0', ""),
+            column(count as u64)
+        )?;
         Ok(rows.into_iter().map(|(account, key)| UsedKey { account, key }).collect())
     }
 
     /// The accounts that have a key with this id, as far as it was used; at most `count`.
     pub async fn accounts_with_key(&self, key: &str, count: usize) -> Result<Vec<String>, StoreFailure> {
         let select = "SELECT DISTINCT account FROM usage_day_keys WHERE key_id = $1 AND account > '' ORDER BY account LIMIT $2";
-        let rows: Vec<(String,)> = each_backend!(self.pool().await?, pool => {
-            let select = sqlx::query_as(select).bind(key.replace('\0', "")).bind(column(count as u64));
-            within_timeout(select.fetch_all(pool)).await?
-        });
+        let rows: Vec<(String,)> =
+            fetch!(fetch_all, self.pool().await?, select, key.replace('\0', ""), column(count as u64))?;
         Ok(rows.into_iter().map(|(account,)| account).collect())
     }
 }
@@ -317,7 +306,7 @@ fn time_condition(query: &UsageQuery) -> String {
     format!("{range} AND starts_at IN ({})", starts.join(", "))
 }
 
-fn statement(query: &UsageQuery, detail: UsageDetail, networks: Option<&[String]>) -> String {
+fn statement(query: &UsageQuery, networks: Option<&[String]>) -> String {
     let columns = UsageDimension::ALL.map(|dimension| match query.by.contains(&dimension) {
         true => dimension.column(),
         false => dimension.all_values(),
@@ -350,7 +339,7 @@ fn statement(query: &UsageQuery, detail: UsageDetail, networks: Option<&[String]
         "SELECT {}, {} FROM {} WHERE {conditions}{by} LIMIT $3",
         columns.join(", "),
         sums.collect::<Vec<_>>().join(", "),
-        detail.table(query.step)
+        query.detail().table(query.step)
     )
 }
 
@@ -439,7 +428,7 @@ mod tests {
             UsageQuery { account: text(), keys: range(), ..query(&[UsageDimension::Key]) },
             UsageQuery { account: text(), key: text(), ..query(&[]) },
         ] {
-            let statement = statement(&query, query.detail(), Some(&["demo".to_owned()]));
+            let statement = statement(&query, Some(&["demo".to_owned()]));
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(explain).fetch_all(pool).await.unwrap();
             let has = |start: &str| plan.iter().any(|(.., line)| line.starts_with(start));

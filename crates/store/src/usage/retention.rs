@@ -3,14 +3,11 @@
 use sqlx::AssertSqlSafe;
 
 use super::{UsageDetail, UsageStep, column};
-use crate::backend::OnBackend;
-use crate::backend::each_backend;
+use crate::backend::{OnBackend, execute};
 use crate::failure::StoreFailure;
 use crate::operation_timeout::within_timeout;
+use crate::policy::ROWS_DELETED_AT_ONCE;
 use crate::store::Store;
-
-/// Rows that one statement deletes at most, so that it holds no locks for long.
-const ROWS_DELETED_AT_ONCE: u64 = 5_000;
 
 impl Store {
     /// Deletes usage of one step that starts before `cutoff`, but not all at once if there is much. Returns how many rows it has
@@ -60,9 +57,6 @@ impl Store {
     /// must not be sent again, because they would count twice.
     pub async fn delete_usage_flushes_before(&self, cutoff: u64) -> Result<u64, StoreFailure> {
         let delete = "DELETE FROM usage_processes WHERE flushed_at < $1";
-        each_backend!(self.pool().await?, pool => {
-            let delete = sqlx::query(delete).bind(column(cutoff));
-            within_timeout(delete.execute(pool)).await.map(|done| done.rows_affected())
-        })
+        execute!(self.pool().await?, delete, column(cutoff))
     }
 }

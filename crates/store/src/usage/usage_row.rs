@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use resources::BUCKETS;
 
-/// What calls are counted by.
+/// The dimensions of a count of calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UsageGroup {
     /// The start of the minute, hour or day, in seconds since 1970, UTC.
@@ -17,7 +17,7 @@ pub struct UsageGroup {
     pub outcome: Arc<str>,
 }
 
-/// What is counted of calls.
+/// The counts of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageCounts {
     pub calls: u64,
@@ -45,7 +45,6 @@ impl UsageCounts {
     }
 }
 
-/// One row of usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
     pub group: UsageGroup,

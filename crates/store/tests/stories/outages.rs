@@ -146,7 +146,7 @@ fn connections_that_hang_are_replaced() {
         let start = Instant::now();
         add(&store, "acme").await.unwrap();
         // Each of them cost 15 seconds before, and the pool waited for none to be free.
-        eprintln!("a change over connections that hang takes {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(10), "it took {:?}", start.elapsed());
         for number in 0..20 {
             add(&store, &format!("account {number}")).await.unwrap();
         }

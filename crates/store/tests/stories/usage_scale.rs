@@ -70,38 +70,44 @@ async fn add(store: &Store, sequence: u64, rows: &[UsageRow]) {
 /// The tables as an earlier version has left them.
 const WITHOUT_SUMS: &str = "DELETE FROM usage_account_minutes; DELETE FROM usage_account_hours; \
     DELETE FROM usage_account_days; DELETE FROM usage_network_minutes; DELETE FROM usage_network_hours; \
-    DELETE FROM usage_network_days; DELETE FROM usage_day_accounts; DELETE FROM usage_day_keys; \
+    DELETE FROM usage_network_days; DELETE FROM usage_day_accounts; DELETE FROM usage_day_keys WHERE account <> ''; \
     INSERT INTO usage_fills (step, account, starts_at) VALUES ('minute', '', 0), ('hour', '', 0), ('day', '', 0)";
 
-/// While the sums of earlier usage are made, more usage of the same accounts arrives.
+/// The sums of one account, which were made before the upgrade.
+const PART_OF_SUMS: &str = "INSERT INTO usage_day_accounts (account, day, credits) VALUES ('account 0', 1794873600, 10); \
+    INSERT INTO usage_day_keys (account, key_id, day, credits) VALUES ('account 0', 'k_0', 1794873600, 5); \
+    UPDATE usage_fills SET account = 'account 0', starts_at = 1794873600 WHERE step = 'day'";
+
+/// Sums up all usage, as after an upgrade.
+const SUM_UP: &str = include_str!("../../src/migrations/7.sql");
+
 #[test]
 fn usage_of_an_earlier_version_is_summed_up_once() {
     for database in Database::each() {
         run(async {
             let store = database.store();
-            // More than one transaction sums up at once.
             let rows: Vec<_> =
                 (0..6_000).map(|key| row(&format!("account {}", key / 2), &format!("k_{key}"))).collect();
             add(&store, 1, &rows).await;
+            add(&store, 2, &[row("", "partner:a")]).await;
             execute(&database, [WITHOUT_SUMS; 2]).await;
-            assert_eq!(calls(&store, UsageDimension::Account).await, 6_000, "reports do without the sums");
-            let mut sequence = 1;
-            while store.fill_usage_sums().await.unwrap() {
-                sequence += 1;
-                add(&store, sequence, &[row("account 0", "k_0"), row("account 2999", "k_5999")]).await;
-            }
-            assert!(store.has_usage_sums().await.unwrap());
-            let all = 6_000 + 2 * (sequence - 1);
+            // What was summed up of a step before is not counted twice.
+            execute(&database, [PART_OF_SUMS; 2]).await;
+            execute(&database, [SUM_UP; 2]).await;
+            add(&store, 3, &[row("account 0", "k_0"), row("account 2999", "k_5999")]).await;
+            execute(&database, [SUM_UP; 2]).await;
             for by in [UsageDimension::Key, UsageDimension::Account, UsageDimension::Outcome] {
-                assert_eq!(calls(&store, by).await, all, "{by:?}");
+                assert_eq!(calls(&store, by).await, 6_002, "{by:?}");
             }
             let mut totals = Vec::new();
             store.credits_of_day(DAY, |total| totals.push(total)).await.unwrap();
             let (of_keys, of_accounts): (Vec<_>, Vec<_>) =
                 totals.into_iter().partition(|total| total.key.is_some());
-            assert_eq!((of_keys.len(), of_accounts.len()), (6_000, 3_000));
+            let (of_gateway, of_keys): (Vec<_>, Vec<_>) =
+                of_keys.into_iter().partition(|total| total.account.is_empty());
+            assert_eq!((of_gateway.len(), of_keys.len(), of_accounts.len()), (1, 6_000, 3_000));
             for totals in [of_keys, of_accounts] {
-                assert_eq!(totals.iter().map(|total| total.credits).sum::<u64>(), 5 * all);
+                assert_eq!(totals.iter().map(|total| total.credits).sum::<u64>(), 5 * 6_002);
             }
         });
     }
@@ -125,7 +131,7 @@ fn make_rows(server: &PostgresServer, rows: u64) {
     );
 }
 
-/// What a gateway and its console ask about a day.
+/// The questions of a gateway and its console about a day.
 async fn ask_everything(store: &Store) {
     let time = (DAY, DAY + 86_400);
     for by in [&[][..], &[UsageDimension::Method], &[UsageDimension::Network, UsageDimension::Outcome]] {
@@ -185,11 +191,7 @@ fn no_statement_reads_all_usage_of_a_day() {
     run(async { database.store().prepare().await.unwrap() });
     make_rows(server, rows);
     server.run("ANALYZE");
-    run(async {
-        let store = database.store();
-        while store.fill_usage_sums().await.unwrap() {}
-        store.close().await;
-    });
+    server.run(SUM_UP);
     server.run("ANALYZE");
     if wanted.is_some() {
         print_slowest(server, "filling");
@@ -233,11 +235,7 @@ fn a_report_of_a_key_by_minute_reads_no_other_keys() {
          FROM generate_series(0, {MINUTES} - 1) m, generate_series(1, {KEYS}) k"
     ));
     server.run("INSERT INTO usage_fills (step, account, starts_at) VALUES ('minute', '', 0)");
-    run(async {
-        let store = database.store();
-        while store.fill_usage_sums().await.unwrap() {}
-        store.close().await;
-    });
+    server.run(SUM_UP);
     server.run("ANALYZE");
     let before = read_rows(server);
     run(async {

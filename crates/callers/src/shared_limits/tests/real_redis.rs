@@ -19,13 +19,11 @@ use proptest::test_runner::TestRunner;
 use redis_server::RedisServer;
 use resources::{Clock, Supervisor};
 
-use super::super::exchange::{INSTANCES_KEY, ScriptItem, leave_instance};
+use super::super::exchange::{INSTANCES_KEY, ScriptItem};
 use super::super::redis_link::{RedisLink, Reporter, ScriptReply};
 use super::super::{LimitSharing, RedisUrl};
 use super::model_redis::{ModelRedis, ModelReport};
-use crate::PartnerCalls;
 use crate::credit_limits::CreditLimits;
-use crate::usage::UsageRecorder;
 
 /// Reports in one comparison, most of them while nobody gets more than it holds, and the pause between two.
 const REPORTS: usize = 80;
@@ -34,19 +32,13 @@ const REPORT_PAUSE: Duration = Duration::from_millis(30);
 /// Reports in one comparison while limits are divided.
 const DIVIDED_REPORTS: usize = 50;
 
-/// How many instances each of four knows of. In the last comparison there are fewer than one knows of.
-const KNOWN: [[u64; 4]; 4] = [[0, 0, 0, 0], [4, 4, 4, 4], [1, 2, 0, 3], [2, 5, 1, 1_000_000]];
-
 fn item() -> impl Strategy<Value = ScriptItem> {
-    let operation =
-        prop_oneof![8 => Just("rate"), 6 => Just("day"), 1 => Just("leave-rate"), 1 => Just("leave-day")];
+    let limit = prop_oneof![1 => Just(0), 4 => Just(500), 4 => Just(4_000), 4 => Just(7)];
     let amount = || prop_oneof![Just(0), 0..3_000_u64];
-    (operation, 1..3_u64, prop_oneof![Just(500), Just(4_000), Just(7)], amount(), amount(), amount())
-        .prop_map(|(operation, hash, limit, second, third, fourth)| ScriptItem {
-            key: format!("{}:{hash}", if operation.ends_with("rate") { "rate" } else { "day" }),
-            operation,
-            arguments: [limit, second, third, if operation == "day" { fourth } else { 0 }],
-        })
+    (1..3_u64, limit, amount(), amount()).prop_map(|(hash, limit, demand, rate)| ScriptItem {
+        key: format!("rate:{hash}"),
+        arguments: [limit, demand, rate],
+    })
 }
 
 /// The time at which the script ran.
@@ -64,27 +56,24 @@ fn the_script_does_what_the_model_does() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = TestRunner::deterministic();
     let reports = prop::collection::vec((0..4_usize, prop::collection::vec(item(), 0..4)), REPORTS);
-    for known_by in KNOWN {
-        let () = redis::cmd("FLUSHALL").query(&mut connection).unwrap();
-        let mut model = ModelRedis::default();
-        let reports = reports.new_tree(&mut runner).unwrap().current();
-        let (mut compared, mut divided) = (0, 0);
-        for (sequence, (index, mut items)) in (1..).zip(reports.into_iter().cycle()) {
-            std::thread::sleep(REPORT_PAUSE);
-            items.dedup_by(|one, other| one.key == other.key);
-            let (instance, known) = (format!("instance-{index}"), known_by[index]);
-            // Now and then a report arrives after a later one.
-            let sequence = if sequence % 7 == 0 { sequence - 5 } else { sequence };
-            let reporter = Reporter { instance: &instance, sequence, known };
-            let reply = runtime.block_on(link.exchange(reporter, &items)).unwrap();
-            let now = latest_ms(&mut connection);
-            let report = ModelReport { instance: instance.clone(), sequence, known, now };
-            assert_eq!(reply, model.divide(&report, &items), "{reporter:?} {items:?} {model:?}");
-            compared += 1;
-            divided += usize::from(reply.is_settled);
-            if compared >= REPORTS && (divided >= DIVIDED_REPORTS || known_by == KNOWN[3]) {
-                break;
-            }
+    let mut model = ModelRedis::default();
+    let reports = reports.new_tree(&mut runner).unwrap().current();
+    let (mut compared, mut divided) = (0, 0);
+    for (sequence, (index, mut items)) in (1..).zip(reports.into_iter().cycle()) {
+        std::thread::sleep(REPORT_PAUSE);
+        items.dedup_by(|one, other| one.key == other.key);
+        let instance = format!("instance-{index}");
+        // Now and then a report arrives after a later one.
+        let sequence = if sequence % 7 == 0 { sequence - 5 } else { sequence };
+        let reporter = Reporter { instance: &instance, sequence, is_ending: false };
+        let reply = runtime.block_on(link.exchange(reporter, &items)).unwrap();
+        let now = latest_ms(&mut connection);
+        let report = ModelReport { instance: instance.clone(), sequence, now };
+        assert_eq!(reply, model.divide(&report, &items), "{reporter:?} {items:?} {model:?}");
+        compared += 1;
+        divided += usize::from(reply.is_settled);
+        if compared >= REPORTS && divided >= DIVIDED_REPORTS {
+            break;
         }
     }
 }
@@ -106,9 +95,17 @@ impl Script {
     }
 
     fn report(&mut self, instance: &str, item: ScriptItem) -> ScriptReply {
+        self.exchange(instance, false, &[item])
+    }
+
+    fn end(&mut self, instance: &str) {
+        self.exchange(instance, true, &[]);
+    }
+
+    fn exchange(&mut self, instance: &str, is_ending: bool, items: &[ScriptItem]) -> ScriptReply {
         self.sequence += 1;
-        let reporter = Reporter { instance, sequence: self.sequence, known: 0 };
-        self.runtime.block_on(self.link.exchange(reporter, &[item])).unwrap()
+        let reporter = Reporter { instance, sequence: self.sequence, is_ending };
+        self.runtime.block_on(self.link.exchange(reporter, items)).unwrap()
     }
 
     fn set(&mut self, hash: &str, field: &str, value: &str) {
@@ -117,22 +114,18 @@ impl Script {
 }
 
 fn rate_item() -> ScriptItem {
-    ScriptItem { key: "rate:1".to_owned(), operation: "rate", arguments: [4_000, 4_000, 0, 0] }
+    ScriptItem { key: "rate:1".to_owned(), arguments: [4_000, 4_000, 0] }
 }
 
 /// The next instance waited ten seconds for one that had left.
 #[test]
-fn an_instance_that_has_left_is_not_waited_for() {
+fn an_instance_that_has_left_is_not_counted() {
     let Some(server) = RedisServer::start() else { return };
     let mut script = Script::new(&server);
-    script.report("first", leave_instance());
+    script.end("first");
     assert_eq!(script.report("second", rate_item()).instances, 1);
-    // The same after a pause, with instances that were there before it.
-    script.report("third", rate_item());
-    script.report("fourth", rate_item());
-    std::thread::sleep(Duration::from_millis(2_500));
-    script.report("third", leave_instance());
-    script.report("fourth", leave_instance());
+    assert_eq!(script.report("third", rate_item()).instances, 2);
+    script.end("third");
     assert_eq!(script.report("second", rate_item()).instances, 1);
 }
 
@@ -143,65 +136,14 @@ fn limits_are_divided_again_after_the_clock_of_redis_was_set_back() {
     let mut script = Script::new(&server);
     script.report("first", rate_item());
     let in_an_hour = (latest_ms(&mut script.connection) + 3_600_000).to_string();
-    for field in ["#latest", "#epoch", "#paused", "first", "crashed"] {
+    for field in ["#latest", "#since", "first", "crashed"] {
         script.set(INSTANCES_KEY, field, &in_an_hour);
     }
     script.set("rate:1", "crashed", &format!("1 {in_an_hour} 4000 4000"));
     wait_until("the limit is given to one that is alone", || {
         let reply = script.report("first", rate_item());
-        (reply.instances, reply.is_settled, &reply.values[..]) == (1, true, &[(4_000, 0)])
+        (reply.instances, reply.is_settled, &reply.rates[..]) == (1, true, &[Some(4_000)])
     });
-}
-
-/// A gateway that had crashed hours before held its part of the day again after each pause, and its successor got nothing.
-#[test]
-fn a_day_is_leased_after_a_pause_though_an_instance_held_all_of_it_long_before() {
-    let Some(server) = RedisServer::start() else { return };
-    let mut script = Script::new(&server);
-    script.report("first", leave_instance());
-    let long_ago = latest_ms(&mut script.connection) - 60_000;
-    script.set("day:1", "crashed", &format!("1 {long_ago} 200000 1000000"));
-    let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments: [1_000_000, 0, 0, 0] };
-    let reply = script.report("second", day);
-    assert_eq!((reply.is_settled, &reply.values[..]), (false, &[(8_000, 800_000)][..]));
-}
-
-/// Each report got another hundredth, so that one gateway could use a large part of a day that others had used before.
-#[test]
-fn a_hundredth_of_a_day_is_leased_once_while_limits_are_not_divided() {
-    let Some(server) = RedisServer::start() else { return };
-    let mut script = Script::new(&server);
-    let mut report = |used, unused| {
-        let arguments = [1_000_000, used, unused, 0];
-        let day = ScriptItem { key: "day:1".to_owned(), operation: "day", arguments };
-        let reply = script.report("first", day);
-        (reply.is_settled, reply.values[0].0)
-    };
-    assert_eq!(report(0, 0), (false, 10_000));
-    assert_eq!(report(4_000, 6_000), (false, 6_000));
-    assert_eq!(report(10_000, 0), (false, 0));
-    assert_eq!(report(10_000, 0), (false, 0));
-    wait_until("limits are divided", || report(10_000, 0) == (true, 891_000));
-}
-
-/// The use of a gateway that had ended was forgotten with the data of Redis, and granted again.
-#[test]
-fn what_only_others_know_of_a_day_counts_and_counts_once() {
-    let Some(server) = RedisServer::start() else { return };
-    let mut script = Script::new(&server);
-    let day = |used, used_by_all| ScriptItem {
-        key: "day:1".to_owned(),
-        operation: "day",
-        arguments: [1_000_000, used, 0, used_by_all],
-    };
-    // Of the 600,000 credits that the first instance knows of, it has used 100,000 itself.
-    wait_until("limits are divided", || script.report("first", day(100_000, 600_000)).is_settled);
-    let left = |reply: ScriptReply| reply.values[0].1;
-    assert_eq!(left(script.report("first", day(150_000, 600_000))), 350_000);
-    // The second one is back, and has used 300,000 of those that nobody had reported.
-    assert_eq!(left(script.report("second", day(300_000, 0))), 350_000);
-    assert_eq!(left(script.report("second", day(310_000, 0))), 340_000);
-    assert_eq!(left(script.report("third", day(0, 0))), 340_000);
 }
 
 /// One hash that something else had written stopped the division of all limits.
@@ -211,7 +153,7 @@ fn what_the_script_cannot_read_is_replaced_and_does_not_stop_other_limits() {
     let mut script = Script::new(&server);
     let damages: [&[&str]; 7] = [
         &["SET", INSTANCES_KEY, "text"],
-        &["HSET", INSTANCES_KEY, "#latest", "text", "#epoch", "nan", "#expected", "1e300", "other", "1e15"],
+        &["HSET", INSTANCES_KEY, "#latest", "text", "#since", "nan", "other", "1e15"],
         &["SET", "rate:1", "text"],
         &["RPUSH", "rate:1", "text"],
         &["HSET", "rate:1", "other", "1 2 3"],
@@ -226,7 +168,7 @@ fn what_the_script_cannot_read_is_replaced_and_does_not_stop_other_limits() {
         let _done: redis::Value = redis::cmd(name).arg(arguments).query(&mut script.connection).unwrap();
         wait_until("limits are divided", || {
             let reply = script.report("first", rate_item());
-            (reply.instances, reply.is_settled, &reply.values[..]) == (1, true, &[(4_000, 0)])
+            (reply.instances, reply.is_settled, &reply.rates[..]) == (1, true, &[Some(4_000)])
         });
     }
 }
@@ -263,7 +205,7 @@ fn redis_may_end_and_return_while_limits_are_shared() {
     wait_until("both know of each other", || one.limits().status().instances == 2);
     let limits: Vec<CreditLimits> = [&one, &two]
         .map(|sharing| {
-            let limits = CreditLimits::new(Some(10_000), Some(50_000_000));
+            let limits = CreditLimits::new(Some(10_000), None);
             limits.share_as("account", sharing.limits());
             limits
         })
@@ -307,42 +249,12 @@ fn limits_are_shared_after_a_panic() {
     drop(one);
 }
 
-/// Each gateway granted the calls of a partner's day for itself.
-#[test]
-fn gateways_share_the_calls_to_a_partner() {
-    let Some(server) = RedisServer::start() else { return };
-    let supervisor = Supervisor::default();
-    let start = || LimitSharing::start(RedisUrl::parse(&server.url()).unwrap(), &supervisor).unwrap();
-    let (one, two) = (start(), start());
-    wait_until("both know of each other", || one.limits().status().instances == 2);
-    let partners = [&one, &two].map(|sharing| {
-        let partner = PartnerCalls::new("acme", 200, Arc::new(UsageRecorder::new(1)));
-        partner.share(sharing.limits());
-        partner
-    });
-    let clock = Clock::default();
-    let exchanges = || one.limits().status().exchanges;
-    let (mut granted, mut last_granted) = (0, exchanges());
-    // Both ask until there was nothing for long.
-    while exchanges() < last_granted + 50 {
-        for partner in &partners {
-            if partner.take(1, clock.unix_seconds()) {
-                (granted, last_granted) = (granted + 1, exchanges());
-            }
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // Each may use two calls before the first answer.
-    assert!((190..=204).contains(&granted), "{granted} calls were granted");
-    assert!(partners.iter().all(|partner| partner.used_today(clock.unix_seconds()) >= 190));
-}
-
 #[test]
 fn an_instance_starts_without_redis_and_uses_little_of_each_limit() {
     let sharing =
         LimitSharing::start(RedisUrl::parse("redis://127.0.0.1:1/0").unwrap(), &Supervisor::default())
             .unwrap();
-    let limits = CreditLimits::new(Some(4_000), Some(40_000));
+    let limits = CreditLimits::new(Some(4_000), None);
     limits.share_as("account", &Arc::clone(sharing.limits()));
     let clock = Clock::default();
     let now = clock.now();

@@ -2,25 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use resources::{DAY_S, MonoTime};
+use resources::MonoTime;
 
 use super::super::exchange::{self, ScriptItem};
 use super::super::redis_link::ScriptReply;
 use super::model_redis::{ModelRedis, ModelReport};
 use crate::limit_share::SharingState;
-use crate::limit_state::{LimitExceeded, LimitReport, LimitState};
+use crate::limit_state::{LimitState, RateReport};
+use crate::policy::{REDIS_ANSWER_MAX, REDIS_READY_MAX};
 
 pub(super) const STEP_MS: u64 = 5;
 const EXCHANGE_MS: u64 = 205;
 /// The start of a gateway waits a moment for Redis.
-const FIRST_CONTACT_MS: u64 = 1_000;
-const SETTLED_MS: u64 = 4_000;
-const ANSWER_MAX_MS: u64 = 1_000;
+const READY_MAX_MS: u64 = REDIS_READY_MAX.as_millis() as u64;
+const ANSWER_MAX_MS: u64 = REDIS_ANSWER_MAX.as_millis() as u64;
 const FAILED_IN_A_ROW_MAX: usize = 1;
 pub(super) const PRICE: u64 = 80;
-const FIRST_DAY: u64 = 20_000;
 
-/// What happens to one exchange.
+/// The faults of one exchange.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NetworkFault {
     pub(super) out_ms: u64,
@@ -46,15 +45,12 @@ pub(super) struct Outage {
 /// One simulated deployment with a single limit.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
-    pub(super) per_second: Option<u64>,
-    pub(super) per_day: Option<u64>,
+    pub(super) per_second: u64,
     /// For each instance: when it starts, and the credits per second that callers ask for, by second.
     pub(super) instances: Vec<(u64, Vec<u64>)>,
     /// Used in turn.
     pub(super) faults: Vec<NetworkFault>,
     pub(super) outages: Vec<Outage>,
-    /// The wall clock of all instances is one day ahead in this time.
-    pub(super) next_day_ms: std::ops::Range<u64>,
 }
 
 #[derive(Debug)]
@@ -77,7 +73,7 @@ struct Instance {
 #[derive(Clone, Debug)]
 struct Exchange {
     sent_ms: u64,
-    report: Option<LimitReport>,
+    report: Option<RateReport>,
     reply: Option<DelayedReply>,
 }
 
@@ -97,15 +93,12 @@ struct Message {
     fault: NetworkFault,
 }
 
-/// What was granted, by step.
+/// The credits that were granted, by step.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) granted: Vec<u64>,
-    pub(super) granted_by_day: BTreeMap<u64, u64>,
     /// The largest sum of the rates of all instances that Redis has told one, or that know that it is gone.
     pub(super) rates_max: u64,
-    /// Calls that were refused because the credits of the day were said to be used up.
-    pub(super) refused_by_day: u64,
     /// Whether an instance granted anything, by instance and second.
     pub(super) served: Vec<BTreeMap<u64, u64>>,
 }
@@ -130,12 +123,12 @@ impl Simulation {
     pub(super) fn run(scenario: Scenario, duration_ms: u64) -> Outcome {
         let instances = scenario.instances.iter().enumerate().map(|(index, (starts_ms, demands))| {
             let mut state = LimitState::default();
-            state.set_limits(scenario.per_second, scenario.per_day, MonoTime::default());
+            state.set_limits(Some(scenario.per_second), None, MonoTime::default());
             state.share_as("limit");
             Instance {
                 name: format!("instance-{index}"),
                 starts_ms: *starts_ms,
-                serves_ms: *starts_ms + FIRST_CONTACT_MS,
+                serves_ms: *starts_ms + READY_MAX_MS,
                 demands: demands.clone(),
                 asked: 0,
                 state,
@@ -187,11 +180,6 @@ impl Simulation {
         self.outcome.rates_max = self.outcome.rates_max.max(rates.sum());
     }
 
-    fn unix_seconds(&self, now_ms: u64) -> u64 {
-        let day = FIRST_DAY + u64::from(self.scenario.next_day_ms.contains(&now_ms));
-        day * DAY_S + now_ms / 1_000
-    }
-
     fn is_down(&self, now_ms: u64) -> bool {
         self.scenario.outages.iter().any(|outage| (outage.from_ms..outage.to_ms).contains(&now_ms))
     }
@@ -225,18 +213,19 @@ impl Simulation {
         if let Some(DelayedReply { at_ms, reply }) = exchange.reply
             && at_ms <= now_ms
         {
-            if now_ms < instance.serves_ms {
-                let waits_ms = if reply.is_settled { 0 } else { SETTLED_MS };
-                instance.serves_ms = now_ms.max(instance.starts_ms + waits_ms);
+            if reply.is_settled {
+                instance.serves_ms = instance.serves_ms.min(now_ms);
             }
             instance.others =
                 SharingState { is_connected: true, is_settled: reply.is_settled, instances: reply.instances };
-            if let Some(report) = exchange.report {
-                let reply = exchange::reply(&report, reply.values.into_iter());
-                instance.state.apply(&report, &reply, now);
+            if let (Some(report), Some(&Some(rate))) = (exchange.report, reply.rates.first())
+                && !report.is_leaving
+            {
+                instance.state.apply(rate, now);
             }
         } else if now_ms - exchange.sent_ms >= ANSWER_MAX_MS {
             (instance.others.is_connected, instance.has_failed) = (false, true);
+            instance.serves_ms = instance.serves_ms.min(now_ms);
             instance.state.lose_redis(instance.others, now);
         } else {
             return;
@@ -246,7 +235,6 @@ impl Simulation {
     }
 
     fn call(&mut self, index: usize, now_ms: u64) {
-        let unix_seconds = self.unix_seconds(now_ms);
         let instance = &mut self.instances[index];
         if now_ms < instance.serves_ms {
             return;
@@ -260,39 +248,28 @@ impl Simulation {
                 instance.state.activate(instance.others, now);
                 instance.next_exchange_ms = now_ms;
             }
-            match instance.state.take(now, || unix_seconds, PRICE) {
-                Ok(()) => {
-                    *self.outcome.granted.last_mut().unwrap() += PRICE;
-                    *self.outcome.granted_by_day.entry(unix_seconds / DAY_S).or_default() += PRICE;
-                    *self.outcome.served[index].entry(now_ms / 1_000).or_default() += PRICE;
-                }
-                Err(LimitExceeded::Day { .. }) => self.outcome.refused_by_day += 1,
-                Err(LimitExceeded::Second { .. }) => {}
+            if instance.state.take(now, || 0, PRICE).is_ok() {
+                *self.outcome.granted.last_mut().unwrap() += PRICE;
+                *self.outcome.served[index].entry(now_ms / 1_000).or_default() += PRICE;
             }
         }
     }
 
     fn send(&mut self, index: usize, now_ms: u64) {
-        let unix_seconds = self.unix_seconds(now_ms);
         let instance = &mut self.instances[index];
         if instance.exchange.is_some() || instance.next_exchange_ms > now_ms {
             return;
         }
         let is_active = !instance.state.is_to_be_activated();
         let report = if is_active {
-            instance.state.report(instance.others, MonoTime(now_ms * 1_000_000), unix_seconds)
+            instance.state.report(instance.others, MonoTime(now_ms * 1_000_000))
         } else {
             None
         };
-        let items = report.iter().flat_map(|report| exchange::items("limit", report)).collect();
+        let items = report.iter().map(|report| exchange::item("limit", report)).collect();
         instance.sequence += 1;
         instance.exchange = Some(Exchange { sent_ms: now_ms, report, reply: None });
-        let known = match instance.others.instances {
-            0 if instance.has_failed => 1_000_000,
-            known => known,
-        };
-        let report =
-            ModelReport { instance: instance.name.clone(), sequence: instance.sequence, known, now: 0 };
+        let report = ModelReport { instance: instance.name.clone(), sequence: instance.sequence, now: 0 };
         let fault = self.scenario.faults[self.exchanges % self.scenario.faults.len()];
         self.exchanges += 1;
         // An instance that is cut off alone for long is taken for one that has ended.

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use resources::{DiskHealth, Supervisor, WhenDown};
 use sqlx::Connection;
@@ -13,8 +14,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::PartnerCalls;
+use crate::directory::Directory;
 use crate::instance_id::InstanceId;
+use crate::key_rules::KeyRules;
+use crate::plans::Plans;
+use crate::static_key::StaticKey;
 use crate::usage::entry::ENTRY_ROWS_MAX;
+use crate::usage::outcome::Outcome;
+use crate::usage::recorder::{CallUsage, UsageMethod};
 use crate::usage::spool::SpoolId;
 
 /// How long an event is waited for on a busy machine.
@@ -57,7 +64,7 @@ impl Place {
         fs::write(usage_dir(self.folder.path()), "not a folder").unwrap();
     }
 
-    /// What the collector does with a call of an account. Whether the spool takes it is not asked here.
+    /// Does the same as the collector with a call of an account, whether or not the spool takes it.
     fn collect(&self, account: &str) {
         self.memory.add([row(account)]);
         let _refused = self.memory.write_to_spool();
@@ -323,7 +330,7 @@ fn a_stop_with_a_full_spool_moves_usage_from_memory_and_disk_to_the_store() {
     });
 }
 
-/// What neither the store nor the disk takes is counted, so that nobody believes that it is there.
+/// Usage that neither the store nor the disk takes is counted as lost.
 #[test]
 fn what_is_lost_at_a_stop_is_counted() {
     let place = Place::new();
@@ -391,48 +398,71 @@ fn old_usage_is_deleted_although_the_store_refuses_new_usage() {
     });
 }
 
-/// A gateway with a partner that may be called five times a day.
-struct WithPartner {
+/// A gateway with a key that may use 10,000 credits a day, and a partner that may be called five times a day.
+struct Gateway {
     place: Place,
+    directory: Arc<Directory>,
     partner: Arc<PartnerCalls>,
     flusher: Flusher,
 }
 
-impl WithPartner {
+impl Gateway {
     fn start(store: Store) -> Self {
         let place = Place::new();
         place.recorder.start();
+        let rules = KeyRules { credits_per_day: Some(CREDITS_PER_DAY), ..KeyRules::default() };
+        let settings = rules.compile(None, "demo").unwrap().map(Arc::new);
+        let (plan, text) = (Plans::default().named("custom").unwrap().clone(), str::to_owned);
+        let key = StaticKey { key: text("k1"), name: text("n"), account: text("acme"), plan, settings };
+        let directory = Arc::new(Directory::new(&[key]));
         let partner = Arc::new(PartnerCalls::new("acme", 5, Arc::clone(&place.recorder)));
-        let raised = Arc::clone(&partner);
-        let on_day_credits: OnDayCredits = Box::new(move |credits| raised.raise_used(credits));
+        let raised = (Arc::clone(&directory), Arc::clone(&partner));
+        let on_day_credits: OnDayCredits = Box::new(move |credits| {
+            credits.raise_used(&raised.0);
+            raised.1.raise_used(credits);
+        });
         let flusher = Flusher::new(FlusherConfig { store, on_day_credits, ..place.flusher().config });
-        Self { place, partner, flusher }
+        Self { place, directory, partner, flusher }
     }
 
     fn take(&self, calls: u64) -> bool {
         self.partner.take(calls, Clock::default().unix_seconds())
     }
 
-    /// Collects and stores what was used, and passes on what the store says.
+    /// Uses credits of the key. Returns whether they were granted.
+    fn take_credits(&self, credits: u64) -> bool {
+        let (key, clock) = (self.directory.find(b"k1").unwrap(), Clock::default());
+        let limits = key.settings.as_deref().unwrap().credit_limits();
+        let is_granted = limits.take(clock.now(), || clock.unix_seconds(), credits).is_ok();
+        if is_granted {
+            let (method, outcome, latency) = (UsageMethod::Other, Outcome::Ok, Duration::ZERO);
+            let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in: 1, bytes_out: 1, latency };
+            self.place.recorder.shard(0).record(&key, usage);
+        }
+        is_granted
+    }
+
+    /// Collects and stores what was used, and passes on what the store says, as every second.
     async fn flush(&mut self) {
         let minute = Clock::default().unix_seconds() / 60 * 60;
         self.place.memory.add(self.place.recorder.take(minute, &"demo".into()));
         self.place.memory.write_to_spool().unwrap();
-        self.flusher.keep_up_at = Instant::now();
         self.flusher.flush().await;
         assert!(!self.place.is_store_failing());
     }
 }
+
+const CREDITS_PER_DAY: u64 = 10_000;
 
 /// The calls to a partner cost money, and each restart granted those of the day again.
 #[test]
 fn a_restart_does_not_grant_the_calls_of_a_partner_again() {
     let shared = Place::new();
     run(async {
-        let mut before = WithPartner::start(shared.store());
+        let mut before = Gateway::start(shared.store());
         assert!(before.take(3));
         before.flush().await;
-        let mut after = WithPartner::start(shared.store());
+        let mut after = Gateway::start(shared.store());
         after.flush().await;
         assert_eq!((after.take(3), after.take(2)), (false, true));
         assert_eq!(shared.stored("").await, 0, "they are no usage of an account");
@@ -444,7 +474,7 @@ fn a_restart_does_not_grant_the_calls_of_a_partner_again() {
 fn gateways_with_one_store_do_not_grant_the_calls_of_a_partner_each() {
     let shared = Place::new();
     run(async {
-        let (mut one, mut other) = (WithPartner::start(shared.store()), WithPartner::start(shared.store()));
+        let (mut one, mut other) = (Gateway::start(shared.store()), Gateway::start(shared.store()));
         one.flush().await;
         other.flush().await;
         assert!(one.take(3));
@@ -452,5 +482,32 @@ fn gateways_with_one_store_do_not_grant_the_calls_of_a_partner_each() {
         assert!(other.take(1));
         other.flush().await;
         assert_eq!((other.take(2), other.take(1)), (false, true));
+    });
+}
+
+/// A day that is used up ends on all gateways within the credits of two seconds.
+#[test]
+fn gateways_with_one_store_share_the_credits_of_a_day() {
+    const CALL: u64 = 10;
+    const CALLS_PER_SECOND: u64 = 30;
+    let shared = Place::new();
+    run(async {
+        let mut gateways: Vec<_> = (0..3).map(|_| Gateway::start(shared.store())).collect();
+        let used_per_second = 3 * CALLS_PER_SECOND * CALL;
+        let mut granted = 0;
+        for _second in 0..CREDITS_PER_DAY / used_per_second + 5 {
+            for gateway in &gateways {
+                granted += (0..CALLS_PER_SECOND).filter(|_| gateway.take_credits(CALL)).count() as u64 * CALL;
+            }
+            for gateway in &mut gateways {
+                gateway.flush().await;
+            }
+        }
+        assert!((CREDITS_PER_DAY..=CREDITS_PER_DAY + 2 * used_per_second).contains(&granted), "{granted}");
+        assert!(gateways.iter().all(|gateway| !gateway.take_credits(CALL)));
+        // A gateway that was started later knows it, too, as soon as it has read the store.
+        let mut later = Gateway::start(shared.store());
+        later.flush().await;
+        assert!(!later.take_credits(CALL));
     });
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::segment::read_entry;
-use super::{SEGMENT_BYTES, Spool, SpoolId};
+use super::{Spool, SpoolId};
 use store::{UsageCounts, UsageGroup, UsageRow};
 
-/// Rows of a batch at most, or those of one entry: a transaction of the store takes a second with them, and not a minute.
-const BATCH_ROWS_MAX: usize = 8_192;
+use crate::policy::{SPOOL_FILE_BYTES, USAGE_BATCH_ROWS_MAX};
 
 /// Entries of one spool that follow each other, summed up.
 #[derive(Debug)]
@@ -16,7 +15,6 @@ pub(in crate::usage) struct SpoolBatch {
     pub(in crate::usage) id: SpoolId,
     /// The sequence number before the first entry.
     pub(in crate::usage) after: u64,
-    /// The sequence number of the last entry.
     pub(in crate::usage) through: u64,
     pub(in crate::usage) rows: Vec<UsageRow>,
 }
@@ -32,7 +30,7 @@ impl Spool {
             };
             let Some((number, (file, mut range))) = next else { return Ok(None) };
             let (mut sums, mut sequences) = (BTreeMap::new(), None);
-            while sums.len() < BATCH_ROWS_MAX
+            while sums.len() < USAGE_BATCH_ROWS_MAX
                 && let Some(entry) = read_entry(&file, range.clone(), self.seed)?
             {
                 range.start = entry.end;
@@ -61,7 +59,7 @@ impl Spool {
         }
         while let Some(oldest) = state.segments.front()
             && oldest.is_stored()
-            && (state.segments.len() > 1 || oldest.bytes() >= SEGMENT_BYTES)
+            && (state.segments.len() > 1 || oldest.bytes() >= SPOOL_FILE_BYTES)
             && let Some(stored) = state.segments.pop_front()
         {
             stored.remove(&self.folder)?;

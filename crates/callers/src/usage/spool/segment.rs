@@ -10,7 +10,7 @@ use super::{private_file, remove_file};
 use crate::usage::entry::{EntryHead, HEAD_BYTES};
 use store::UsageRow;
 
-/// What the names of files end with. Another format gets another name.
+/// The extension of the files. Another format gets another one.
 const EXTENSION: &str = "usage1";
 
 /// The numbers of the files in a folder, the oldest first.
@@ -36,7 +36,6 @@ pub(super) struct Segment {
     stored: u64,
 }
 
-/// One entry of a file.
 pub(super) struct SegmentEntry {
     pub(super) sequence: u64,
     pub(super) rows: Vec<UsageRow>,

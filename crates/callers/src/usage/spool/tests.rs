@@ -32,7 +32,7 @@ struct ModelStore {
     calls: u64,
 }
 
-/// What goes wrong while a batch is stored.
+/// A fault while a batch is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreFault {
     None,
