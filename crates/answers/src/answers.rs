@@ -1,12 +1,14 @@
-//! Step 7: an admitted call about pinned blocks → `Answer`. Nodes are asked over the network, and their answers come as bytes
+//! Step 6: an admitted call about pinned blocks → `Answer`. Nodes are asked over the network, and their answers come as bytes
 //! that are cached and shared; a chain of our own is asked through a `Source`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use resources::{DiskHealth, MemoryBudget, ThreadPool};
 
 use crate::archive_source::ArchiveSource;
 use crate::cache::Cache;
+use crate::changes::ChainChanges;
 use crate::embedded::Embedded;
 use crate::limits::AnswerLimits;
 use crate::pool_backend::PoolBackend;
@@ -61,6 +63,8 @@ pub struct Answers {
     threads: Arc<ThreadPool>,
     cache: Arc<Cache>,
     timings: Arc<Timings>,
+    /// The file of the archive, if there is one.
+    archive_file: Option<PathBuf>,
 }
 
 /// Who answers.
@@ -89,6 +93,7 @@ impl Answers {
         let threads = Arc::new(ThreadPool::start(limits.pool_threads, limits.pool_queue_max)?);
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
+        let archive_file = sources.archive().map(|archive| archive.path().to_owned());
         let backend = match sources {
             Sources::Embedded(source) => {
                 let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
@@ -103,7 +108,7 @@ impl Answers {
             Backend::Pool(pool) => start_following(&pool.remote)?,
             Backend::Embedded(_) => None,
         };
-        Ok(Self { _follower: follower, backend, threads, cache, timings })
+        Ok(Self { _follower: follower, backend, threads, cache, timings, archive_file })
     }
 
     /// The chain as it is now. A request takes one view, so that all its calls see the same chain.
@@ -111,6 +116,14 @@ impl Answers {
         match &self.backend {
             Backend::Embedded(embedded) => RequestView::of_embedded(embedded),
             Backend::Pool(pool) => RequestView::of_pool(pool),
+        }
+    }
+
+    /// What happens to the chain from now on.
+    pub fn changes(&self) -> ChainChanges {
+        match &self.backend {
+            Backend::Embedded(embedded) => ChainChanges::of_embedded(Arc::clone(embedded.source())),
+            Backend::Pool(pool) => ChainChanges::of_pool(Arc::clone(&pool.remote)),
         }
     }
 
@@ -129,6 +142,12 @@ impl Answers {
 
     pub fn timings(&self) -> &Timings {
         &self.timings
+    }
+
+    /// Size of the file of the archive; `None` without one.
+    pub fn archive_bytes(&self) -> Option<u64> {
+        let file = std::fs::metadata(self.archive_file.as_deref()?);
+        file.ok().map(|file| file.len())
     }
 
     /// How many calls waited for the answer to an equal one.

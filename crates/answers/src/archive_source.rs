@@ -10,6 +10,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use archive::{Archive, Snapshot, StateSource, StoreError};
 use methods::{BlockRef, GatewayQuery, Query, StateQuery, StateValue};
+use tokio::sync::watch;
 
 use super::results::{PriorityFee, json::Json};
 use crate::budget::AnswerBudget;
@@ -45,6 +46,8 @@ mod brief {
 pub struct ArchiveSource {
     archive: Arc<Archive>,
     context: Arc<ArchiveContext>,
+    /// How many commits there were.
+    commits: watch::Sender<u64>,
 }
 
 /// The archive as it was at one head.
@@ -74,7 +77,10 @@ impl ArchiveSource {
     /// The limits are those of the answer step.
     pub fn new(archive: Arc<Archive>, limits: AnswerLimits) -> Self {
         let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
-        Self { archive, context }
+        let commits = watch::Sender::new(0);
+        let counted = commits.clone();
+        archive.on_commit(move || counted.send_modify(|commits| *commits += 1));
+        Self { archive, context, commits }
     }
 }
 
@@ -82,6 +88,10 @@ impl SnapshotSource for ArchiveSource {
     fn snapshot(&self) -> Arc<dyn Source> {
         let snapshot = Arc::clone(&self.archive.current());
         Arc::new(ArchiveSnapshot { snapshot, context: Arc::clone(&self.context) })
+    }
+
+    fn commits(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.commits.subscribe())
     }
 
     fn own_archive(&self) -> Option<&Arc<Archive>> {

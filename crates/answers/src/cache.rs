@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use alloy_primitives::B256;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
-use methods::{BlockRef, GatewayQuery, LogFilterParams, Query};
-use nodes::GivenBy;
+use methods::{BlockRef, GatewayQuery, Query};
+use nodes::TrustMark;
 use quick_cache::{Equivalent, Lifecycle, Weighter, sync::Cache as Store};
 use resources::ChargedReaders;
 
@@ -26,8 +26,6 @@ pub(super) enum CacheKey {
     Query(Query<BlockRef>),
     /// The question is about the head, which is this.
     AtHead(Query<BlockRef>, B256),
-    /// The logs of some blocks, mostly an aligned chunk. The hash of its last block stands for all of them.
-    Logs { filter: Arc<LogFilterParams>, first: u64, last: BlockRef },
 }
 
 /// A question that is looked up without being copied.
@@ -84,13 +82,11 @@ pub(super) struct CachedAnswer {
     /// The block at which it is true.
     pub(super) block: Option<BlockRef>,
     pub(super) verified: Verification,
-    /// Who gave it, if nothing proves it.
-    pub(super) given_by: Option<GivenBy>,
+    /// How long it is taken for true, if nothing proves it.
+    pub(super) trust: Option<TrustMark>,
     /// The epoch in which it was cached, if its block was below the view's window even then. A block that was not may
     /// have lost its place on its way down there.
     pub(super) deep_in: Option<u64>,
-    /// How many logs there are, for a chunk of them.
-    pub(super) count: u64,
     pub(super) readers: ChargedReaders,
 }
 
@@ -151,14 +147,7 @@ impl Cache {
         if !self.is_on() {
             return None;
         }
-        self.count(self.store.get(asked))
-    }
-
-    pub(super) fn get_logs(&self, key: &CacheKey) -> Option<CachedAnswer> {
-        self.count(self.store.get(key))
-    }
-
-    fn count(&self, found: Option<CachedAnswer>) -> Option<CachedAnswer> {
+        let found = self.store.get(asked);
         let count = if found.is_some() { &self.counts.hits } else { &self.counts.misses };
         count.fetch_add(1, Relaxed);
         found
@@ -176,6 +165,10 @@ impl Cache {
         if AnswerWeight.weight(&key, &cached) <= self.entry_bytes_max {
             self.store.insert(key, cached);
         }
+    }
+
+    pub(super) fn remove(&self, asked: &CacheLookup<'_>) {
+        self.store.remove(asked);
     }
 
     pub fn bytes(&self) -> u64 {
@@ -202,7 +195,6 @@ impl CacheKey {
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Query(query) | Self::AtHead(query, _) => query.heap_bytes(),
-            Self::Logs { filter, .. } => filter.heap_bytes(),
         }
     }
 }
@@ -242,9 +234,8 @@ mod tests {
             result,
             block: None,
             verified,
-            given_by: None,
+            trust: None,
             deep_in: None,
-            count: 0,
             readers: ChargedReaders::default(),
         }
     }

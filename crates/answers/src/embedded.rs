@@ -51,6 +51,11 @@ impl Embedded {
         Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
     }
 
+    /// Who holds the chain.
+    pub(super) fn source(&self) -> &Arc<dyn SnapshotSource> {
+        &self.source
+    }
+
     /// How many calls waited for the answer to an equal one.
     pub(super) fn shared_calls(&self) -> u64 {
         self.flights.joined()
@@ -92,7 +97,9 @@ impl Embedded {
     ) -> Result<Answer, Failure> {
         let start = out.len();
         let provenance = match method.rules.work {
-            WorkPlacement::Inline => contained(&**call.source, &call.query, &AnswerBudget::default(), out)?,
+            WorkPlacement::Inline => {
+                answer_catching_panic(&**call.source, &call.query, &AnswerBudget::default(), out)?
+            }
             WorkPlacement::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
                 Some(answered) => answered?,
                 None => return self.pooled(call, deadline, key).await,
@@ -117,7 +124,7 @@ impl Embedded {
         }
         let attempt = self.inline_tries.begin(call.account, self.time(deadline).0)?;
         let start = out.len();
-        match contained(&**call.source, &call.query, &attempt.budget, out) {
+        match answer_catching_panic(&**call.source, &call.query, &attempt.budget, out) {
             Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
                 out.truncate(start);
                 self.inline_tries.failed(call.account, &attempt);
@@ -166,7 +173,7 @@ impl Embedded {
                     return Err(failure);
                 }
                 let mut out = Vec::new();
-                let answered = contained(&*source, &query, &budget, &mut out);
+                let answered = answer_catching_panic(&*source, &query, &budget, &mut out);
                 timings.of(deadline).record(begun.elapsed());
                 let provenance = answered?;
                 let result = without_slack(out);
@@ -213,19 +220,11 @@ fn without_slack(mut reply: Vec<u8>) -> Bytes {
 
 fn cached_answer(result: Bytes, provenance: Provenance) -> CachedAnswer {
     let Provenance { block, verified, .. } = provenance;
-    CachedAnswer {
-        result,
-        block,
-        verified,
-        given_by: None,
-        deep_in: None,
-        count: 0,
-        readers: ChargedReaders::default(),
-    }
+    CachedAnswer { result, block, verified, trust: None, deep_in: None, readers: ChargedReaders::default() }
 }
 
 /// A panic in a source costs one call its answer, and nothing else.
-fn contained(
+fn answer_catching_panic(
     source: &dyn Source,
     query: &Query<BlockRef>,
     budget: &AnswerBudget,

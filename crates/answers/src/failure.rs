@@ -36,12 +36,19 @@ pub enum Failure {
     OddHeader,
     /// No node proves the state, and there are not enough nodes to confirm it.
     StateNotProven,
-    /// No node has the state of a block that was reorganised away.
+    /// The state of a block that was reorganised away is not served.
     SideStateGone,
     /// The pool has no place for more work.
     OverCapacity,
     /// Our own fault. The text is for the log only.
     Broken(String),
+}
+
+impl Failure {
+    /// Of a call that needs nodes, before any block of theirs is known.
+    pub(crate) fn no_chain() -> Self {
+        Self::NotServed { reason: "no quorum of the nodes has shown its chain yet".to_owned() }
+    }
 }
 
 impl From<PoolFailure> for Failure {

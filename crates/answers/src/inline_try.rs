@@ -5,8 +5,9 @@
 //! answer is the same. A failed try delays the other connections of the thread. So after one, the tries of its account
 //! rest for several times as long; those of other accounts do not.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+
+use resources::Clock;
 
 use crate::budget::AnswerBudget;
 use crate::call_account::CallAccount;
@@ -21,15 +22,9 @@ const REST_MULTIPLE: u32 = 9;
 const LOST_MAX: Duration = TRY_TIME.saturating_mul(3);
 
 /// Decides when pooled work is tried inline.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct InlineTries {
-    origin: Instant,
-}
-
-impl Default for InlineTries {
-    fn default() -> Self {
-        Self { origin: Instant::now() }
-    }
+    clock: Clock,
 }
 
 /// One try.
@@ -45,10 +40,11 @@ impl InlineTries {
         if time < TRY_TIME {
             return None;
         }
-        let began = Instant::now();
-        if self.since_origin(began) < account.no_inline_tries_until.load(Relaxed) {
+        let now = self.clock.now();
+        if !account.inline_tries_rest.is_over(now) {
             return None;
         }
+        let began = self.clock.instant(now);
         let budget =
             AnswerBudget { deadline: Some(began + TRY_TIME), abandoned: None, brief: true, reply: None };
         Some(InlineTry { began, budget })
@@ -56,13 +52,8 @@ impl InlineTries {
 
     /// Makes the tries of the account rest after one that did not finish.
     pub(super) fn failed(&self, account: CallAccount<'_>, attempt: &InlineTry) {
-        let lost = attempt.took();
-        let until = attempt.began + lost + lost.min(LOST_MAX) * REST_MULTIPLE;
-        account.no_inline_tries_until.fetch_max(self.since_origin(until), Relaxed);
-    }
-
-    fn since_origin(&self, instant: Instant) -> u64 {
-        u64::try_from(instant.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX)
+        let rest = attempt.took().min(LOST_MAX) * REST_MULTIPLE;
+        account.inline_tries_rest.extend_to(self.clock.now().after(rest));
     }
 }
 
@@ -74,36 +65,34 @@ impl InlineTry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
-    use resources::AccountId;
+    use resources::{AccountId, MonoTime, Rest};
 
     use super::*;
 
     const TIME: Duration = Duration::from_secs(1);
 
-    fn account(rest_until: &AtomicU64) -> CallAccount<'_> {
-        CallAccount { id: AccountId::unique(), no_inline_tries_until: rest_until }
+    fn account(rest: &Rest) -> CallAccount<'_> {
+        CallAccount { id: AccountId::unique(), inline_tries_rest: rest }
     }
 
     #[test]
     fn a_failed_try_makes_the_next_ones_rest_in_proportion_to_the_lost_time() {
-        let (tries, rest_until) = (InlineTries::default(), AtomicU64::new(0));
-        let account = account(&rest_until);
+        let (tries, rest) = (InlineTries::default(), Rest::default());
+        let account = account(&rest);
         let attempt = tries.begin(account, TIME).unwrap();
+        let began = tries.clock.now();
         std::thread::sleep(TRY_TIME);
         tries.failed(account, &attempt);
-        let ended = tries.since_origin(Instant::now());
-        let until = rest_until.load(Relaxed);
-        let ns = |time: Duration| time.as_nanos() as u64;
-        assert!(until >= tries.since_origin(attempt.began) + ns(TRY_TIME) * u64::from(REST_MULTIPLE + 1));
-        assert!(until <= ended + ns(LOST_MAX) * u64::from(REST_MULTIPLE));
+        let ended = tries.clock.now();
+        assert!(!rest.is_over(began.after(TRY_TIME * REST_MULTIPLE)));
+        assert!(rest.is_over(ended.after(LOST_MAX * REST_MULTIPLE)));
     }
 
     /// One account's endless simulations used to send everybody's cheap calls to the pool.
     #[test]
     fn the_tries_of_one_account_rest_and_those_of_another_go_on() {
-        let (tries, resting, awake) = (InlineTries::default(), AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        let (tries, resting, awake) = (InlineTries::default(), Rest::default(), Rest::default());
+        resting.extend_to(MonoTime(u64::MAX));
         let (greedy, other) = (account(&resting), account(&awake));
         assert!(tries.begin(greedy, TIME).is_none());
         assert!(tries.begin(other, TIME).is_some_and(|attempt| attempt.budget.is_brief()));

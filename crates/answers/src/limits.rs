@@ -8,6 +8,10 @@ use settings::Section;
 /// Bound of the limit on queued calls, which are held in memory.
 const QUEUE_BOUND: usize = 1 << 20;
 
+/// EVM memory of a call over all its frames, and separately of the accounts, code, journal and logs that it holds. Deep calls
+/// could take twice as much at the gas cap of mainnet.
+pub const CALL_MEMORY_BYTES_MAX: u64 = 64 << 20;
+
 /// The limits of this step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerLimits {
@@ -23,8 +27,6 @@ pub struct AnswerLimits {
     pub call_timeout: Duration,
     /// Gas of a call, in block gas limits.
     pub call_gas_multiple: u64,
-    /// Memory of a call over all its frames. Deep calls could take twice as much at the gas cap of mainnet.
-    pub call_memory_bytes_max: u64,
     /// Pooled calls of one account that run at once. With one per core, an account alone uses the whole machine.
     pub pool_threads: usize,
     /// Pooled calls that may wait for a thread, over all accounts: a few times what a second of simulations needs.
@@ -49,7 +51,6 @@ impl Default for AnswerLimits {
             log_blocks_max: None,
             call_timeout: Duration::from_secs(5),
             call_gas_multiple: 10,
-            call_memory_bytes_max: 64 << 20,
             pool_threads: std::thread::available_parallelism().map_or(2, usize::from),
             pool_queue_max: 4_096,
             cache_bytes_max: 512 << 20,
@@ -63,6 +64,7 @@ impl AnswerLimits {
     pub fn read(section: &mut Section<'_>, cache: &mut Section<'_>) -> Self {
         let usual = Self::default();
         let [cache_bytes_max, proven_bytes_max, state_bytes_max] = cache_bytes(cache, &usual);
+        section.removed("call_memory_bytes_max", "a call may have 64 MiB of EVM memory");
         Self {
             cache_bytes_max,
             proven_bytes_max,
@@ -73,7 +75,6 @@ impl AnswerLimits {
             log_blocks_max: section.limit("log_blocks_max", usual.log_blocks_max),
             call_timeout: section.milliseconds("call_timeout_ms", usual.call_timeout),
             call_gas_multiple: section.number("call_gas_multiple", usual.call_gas_multiple),
-            call_memory_bytes_max: section.number("call_memory_bytes_max", usual.call_memory_bytes_max),
             pool_threads: section.size_up_to("pool_threads", usual.pool_threads, THREADS_MAX),
             pool_queue_max: section.size_up_to("pool_queue_max", usual.pool_queue_max, QUEUE_BOUND),
         }

@@ -6,12 +6,10 @@ use std::time::Duration;
 use methods::{BlockParam, Method, Query};
 use nodes::CanonicalChain;
 use resources::{MemoryBudget, ThreadPool};
-use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedCall};
 use super::remote::{
-    ExecutedChain, ExecutedView, FollowThread, NodeCall, PartnerView, PoolSource, StartedPool,
-    start_executing,
+    ExecutedChain, ExecutedView, FollowThread, NodeCall, PoolSource, StartedPool, start_executing,
 };
 use crate::cache::Cache;
 use crate::failure::Failure;
@@ -42,8 +40,6 @@ pub(super) struct PoolView<'b> {
     pub(super) chain: Option<Arc<CanonicalChain>>,
     /// What may be answered from the executed chain, and by whom.
     executed: Option<(ExecutedView, &'b Embedded)>,
-    /// The chain as a partner tells it where nobody of our own can; empty until then.
-    pub(super) partner_view: OnceCell<PartnerView>,
 }
 
 impl PoolView<'_> {
@@ -62,7 +58,7 @@ impl PoolView<'_> {
 }
 
 /// How long nodes have to say whether a transaction that is in no block is pending.
-const PENDING_PATIENCE: Duration = Duration::from_secs(2);
+const PENDING_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl PoolBackend {
     pub(super) fn start(
@@ -98,28 +94,7 @@ impl PoolBackend {
             Some((executed, _)) => executed.canonical_chain().cloned(),
             None => pool.canonical_chain(),
         };
-        PoolView { chain, executed, partner_view: OnceCell::new() }
-    }
-
-    /// Asks nodes, or else partners. With all of them down nobody knows what is pending, and the newest block is what comes
-    /// closest, as with the embedded chain.
-    pub(super) async fn answer_at_pending(
-        &self,
-        executed: &Embedded,
-        call: EmbeddedCall<'_>,
-        chain: Option<&Arc<CanonicalChain>>,
-        method: &'static Method,
-        may_fail_over: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<Answer, Failure> {
-        let (account, chain) = (call.account.id, chain.map(|chain| &**chain));
-        let asked = self.remote.answer_pending(account, chain, method, &call.query, may_fail_over);
-        match Box::pin(asked).await {
-            Err(Failure::Unavailable) if self.remote.pool().is_silent() => {
-                executed.answer(call, method, out).await
-            }
-            answered => answered,
-        }
+        PoolView { chain, executed }
     }
 
     /// Answers from the executed chain. Nodes are asked for a transaction that it does not have: it may be pending.
@@ -139,11 +114,12 @@ impl PoolBackend {
         let is_null = answer.shared.as_deref().unwrap_or(&out[start..]) == b"null";
         if let Some((chain, query)) = may_be_pending
             && is_null
-            && !self.remote.pool().is_silent()
+            && !self.remote.pool().all_unreachable()
         {
-            let call = NodeCall { account, chain, method, may_fail_over, repetition: Repetition::No };
+            let repetition = Repetition::Never { deadline: None };
+            let call = NodeCall { account, chain, method, may_fail_over, repetition };
             let by_nodes = Box::pin(self.remote.answer(call, query));
-            if let Ok(Ok(pending)) = tokio::time::timeout(PENDING_PATIENCE, by_nodes).await {
+            if let Ok(Ok(pending)) = tokio::time::timeout(PENDING_LOOKUP_TIMEOUT, by_nodes).await {
                 out.truncate(start);
                 return Ok(pending);
             }

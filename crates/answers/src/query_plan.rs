@@ -86,7 +86,7 @@ fn state_effort(value: StateValue) -> Effort {
 fn block_effort(part: BlockPart) -> Effort {
     match part {
         BlockPart::TransactionCount | BlockPart::UncleCount => SINGLE_VALUE,
-        BlockPart::Uncle { .. } => SMALL_OBJECT,
+        BlockPart::Header | BlockPart::Uncle { .. } => SMALL_OBJECT,
         BlockPart::Whole { .. } | BlockPart::Receipts | BlockPart::Transaction { .. } => COMPOSED,
     }
 }

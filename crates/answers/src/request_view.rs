@@ -8,14 +8,13 @@ use std::sync::Arc;
 use methods::{BlockParam, BlockRef, Method, Query};
 use nodes::CanonicalChain;
 use resources::{AccountId, MemoryCharge, box_future};
-use tokio::time::Instant;
 
 use crate::call_account::CallAccount;
 use crate::embedded::{Embedded, EmbeddedCall};
 use crate::failure::Failure;
 use crate::pool_backend::{PoolBackend, PoolView};
 use crate::provenance::{Answer, Provenance, Verification};
-use crate::remote::{NamedBy, NodeCall, PartnerView, PoolSource};
+use crate::remote::{NodeCall, PoolSource};
 use crate::unanswered::{Repetition, Unanswered};
 use crate::view::{ChainView, Source};
 
@@ -27,8 +26,7 @@ enum PinnedChain<'b> {
     Pool { backend: &'b PoolBackend, view: PoolView<'b> },
 }
 
-/// The chain as one call sees it: that of its request, or that of a partner where nobody of our own can say which blocks are
-/// meant.
+/// The chain of a request as one of its calls sees it.
 pub struct CallView<'v>(CallChain<'v>);
 
 #[derive(Clone, Copy)]
@@ -52,12 +50,30 @@ enum CallChain<'v> {
         /// How far it is verified that a block of the call that the chain does not have does not exist.
         absence_verified: Verification,
     },
-    Partner {
+    /// The pending block, which only nodes have.
+    Pending {
         backend: &'v PoolBackend,
-        view: &'v PartnerView,
-        /// Until when the partner may be asked for the answer.
-        deadline: Instant,
+        /// The chain whose newest block stands for it where blocks are named.
+        blocks: &'v dyn ChainView,
+        chain: Option<&'v Arc<CanonicalChain>>,
+        /// Who answers for the newest block while no node answers.
+        executed: Option<(&'v Embedded, &'v Arc<dyn Source>)>,
     },
+}
+
+impl CallChain<'_> {
+    /// The chain of a call that is about its pending block. An embedded chain has none, and answers for its newest block.
+    fn at_pending(self) -> Self {
+        match self {
+            Self::Embedded { .. } | Self::Pending { .. } => self,
+            Self::Executed { backend, embedded, snapshot, chain } => {
+                Self::Pending { backend, blocks: &**snapshot, chain, executed: Some((embedded, snapshot)) }
+            }
+            Self::Nodes { backend, chain, .. } => {
+                Self::Pending { backend, blocks: &**chain, chain: Some(chain), executed: None }
+            }
+        }
+    }
 }
 
 /// A call whose blocks are pinned.
@@ -67,8 +83,6 @@ pub struct PinnedCall {
     pub query: Query<BlockRef>,
     /// Whether a partner may be asked when nobody else can answer.
     pub may_fail_over: bool,
-    /// Whether it is about the pending block, which only nodes have. An embedded chain answers for its newest block.
-    pub at_pending: bool,
     pub repetition: Repetition,
     /// The charge for the body that the call came in. Work that outlives its request keeps the query in memory, and with it
     /// the charge.
@@ -92,33 +106,38 @@ impl<'b> RequestView<'b> {
         }
     }
 
-    /// Finds who can say which blocks a query means, as far as they exist. Nodes are asked in the share of the account.
+    /// Finds out which blocks a query means, as far as they exist. Nodes are asked in the share of the account.
     pub async fn for_call(
         &self,
         account: AccountId,
         method: &'static Method,
         query: &Query<BlockParam>,
-        may_fail_over: bool,
     ) -> Result<CallView<'_>, Failure> {
+        let chain = self.chain_for_call(account, query).await?;
+        Ok(CallView(if method.is_forwarded_at_pending(query) { chain.at_pending() } else { chain }))
+    }
+
+    async fn chain_for_call(
+        &self,
+        account: AccountId,
+        query: &Query<BlockParam>,
+    ) -> Result<CallChain<'_>, Failure> {
         let (backend, view) = match &self.0 {
             PinnedChain::Embedded { embedded, snapshot } => {
-                return Ok(CallView(CallChain::Embedded { embedded, snapshot }));
+                return Ok(CallChain::Embedded { embedded, snapshot });
             }
             PinnedChain::Pool { backend, view } => (*backend, view),
         };
         if let Some((embedded, snapshot)) = view.executed_for(query) {
             let chain = view.chain.as_ref();
-            return Ok(CallView(CallChain::Executed { backend, embedded, snapshot, chain }));
+            return Ok(CallChain::Executed { backend, embedded, snapshot, chain });
         }
-        let (chain, partner_view) = (view.chain.as_ref(), &view.partner_view);
-        let named_by = backend.remote.find_blocks(account, chain, partner_view, method, query, may_fail_over);
-        Ok(CallView(match named_by.await? {
-            NamedBy::Nodes { chain, absence_verified } => {
-                let blocks_verified = backend.remote.blocks_verified(chain, query);
-                CallChain::Nodes { backend, chain, blocks_verified, absence_verified }
-            }
-            NamedBy::Partner { view, deadline } => CallChain::Partner { backend, view, deadline },
-        }))
+        let Some(chain) = &view.chain else {
+            return Err(Failure::no_chain());
+        };
+        let absence_verified = backend.remote.find_blocks(account, chain, query).await?;
+        let blocks_verified = backend.remote.blocks.blocks_verified(chain, query);
+        Ok(CallChain::Nodes { backend, chain, blocks_verified, absence_verified })
     }
 }
 
@@ -128,7 +147,7 @@ impl CallView<'_> {
         match self.0 {
             CallChain::Embedded { snapshot, .. } | CallChain::Executed { snapshot, .. } => &**snapshot,
             CallChain::Nodes { chain, .. } => &**chain,
-            CallChain::Partner { view, .. } => view,
+            CallChain::Pending { blocks, .. } => blocks,
         }
     }
 
@@ -139,7 +158,7 @@ impl CallView<'_> {
         call: PinnedCall,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Unanswered> {
-        let PinnedCall { method, query, may_fail_over, at_pending, repetition, body } = call;
+        let PinnedCall { method, query, may_fail_over, repetition, body } = call;
         let answered = match self.0 {
             CallChain::Embedded { embedded, snapshot } => {
                 let call = EmbeddedCall { account, source: snapshot, query, body };
@@ -147,27 +166,24 @@ impl CallView<'_> {
             }
             CallChain::Executed { backend, embedded, snapshot, chain } => {
                 let call = EmbeddedCall { account, source: snapshot, query, body };
-                match at_pending {
-                    true => {
-                        backend.answer_at_pending(embedded, call, chain, method, may_fail_over, out).await
+                backend.answer_from_executed_chain(embedded, call, chain, method, may_fail_over, out).await
+            }
+            CallChain::Pending { backend: PoolBackend { remote, .. }, chain, executed, .. } => {
+                let chain = chain.map(|chain| &**chain);
+                let pending = remote.answer_pending(account.id, chain, method, &query, may_fail_over);
+                match (Box::pin(pending).await, executed) {
+                    // With all nodes down nobody knows what is pending, and the newest block is what comes closest.
+                    (Err(Failure::Unavailable | Failure::NotServed { .. }), Some((embedded, source)))
+                        if remote.pool().all_unreachable() =>
+                    {
+                        embedded.answer(EmbeddedCall { account, source, query, body }, method, out).await
                     }
-                    false => {
-                        backend
-                            .answer_from_executed_chain(embedded, call, chain, method, may_fail_over, out)
-                            .await
-                    }
+                    (answered, _) => answered,
                 }
-            }
-            CallChain::Nodes { backend: PoolBackend { remote, .. }, chain, .. } if at_pending => {
-                let chain = Some(&**chain);
-                Box::pin(remote.answer_pending(account.id, chain, method, &query, may_fail_over)).await
-            }
-            CallChain::Partner { backend: PoolBackend { remote, .. }, .. } if at_pending => {
-                Box::pin(remote.answer_pending(account.id, None, method, &query, may_fail_over)).await
             }
             CallChain::Nodes { backend: PoolBackend { remote, .. }, chain, blocks_verified, .. } => {
                 let is_placed_by_answer = matches!(query, Query::Transaction(_));
-                let answered = match remote.cached_answer(account.id, chain, method, &query) {
+                let answered = match remote.known.get(account.id, chain, method, &query) {
                     Some(answered) => answered?,
                     None => {
                         let call = NodeCall { account: account.id, chain, method, may_fail_over, repetition };
@@ -176,23 +192,20 @@ impl CallView<'_> {
                     }
                 };
                 let place_verified = match is_placed_by_answer {
-                    true => remote.place_verified(chain, answered.provenance.block),
+                    true => remote.blocks.place_verified(chain, answered.provenance.block),
                     false => blocks_verified,
                 };
                 Ok(answered.verified_at_most(place_verified))
-            }
-            CallChain::Partner { backend: PoolBackend { remote, .. }, view, deadline } => {
-                Box::pin(remote.answer_in_partner_view(account.id, view, method, &query, deadline)).await
             }
         };
         Ok(answered?)
     }
 
     /// Where it came from that a block does not exist.
-    pub fn absence_provenance(&self, method: &Method) -> Provenance {
+    pub fn absence_provenance(&self) -> Provenance {
         match self.0 {
-            CallChain::Partner { backend, view, .. } => backend.remote.absent_at_partner(view, method),
             CallChain::Nodes { absence_verified, .. } => PoolSource::absent_at_nodes(absence_verified),
+            CallChain::Pending { .. } => PoolSource::absent_at_nodes(Verification::None),
             CallChain::Embedded { .. } | CallChain::Executed { .. } => Provenance::archive(None),
         }
     }

@@ -1,4 +1,4 @@
-//! Step 6: the blocks that a call names → blocks of the view.
+//! Step 5: the blocks that a call names → blocks of the view.
 //!
 //! All blocks come from the view that the request took at its start, so everything in one request belongs to one moment of the chain. A block that does
 //! not exist ends the call here: sources are asked only about blocks that are there.

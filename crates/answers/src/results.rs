@@ -7,7 +7,7 @@ mod log; // logs
 mod receipt; // receipts
 mod transaction; // transactions
 
-pub(super) use block::{BlockFields, write_block, write_uncle};
+pub(super) use block::{BlockFields, write_block, write_block_header, write_uncle};
 pub(super) use fees::{
     BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, PriorityFee, Reward, SUGGESTION_BLOCKS, Suggested, rewards_at,
     suggested_priority_fee,

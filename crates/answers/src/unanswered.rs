@@ -1,31 +1,32 @@
-//! Calls that are handed back, because their block is not on the chain any more.
+//! Calls that are handed back, because their block may not be on the chain any more.
 
 use methods::{BlockRef, Query};
+use tokio::time::Instant;
 
 use crate::failure::Failure;
 
-/// How a call ends whose block is reorganised away while nodes are asked about it.
+/// Whether a call is handed back that no node could answer, so that its block is resolved once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repetition {
-    /// It fails: all calls of a batch see the same chain.
-    No,
-    /// It is handed back, to be repeated on the new branch until the deadline that it had the first time.
-    Yes { deadline: Option<tokio::time::Instant> },
+    /// It is handed back once the nodes were polled.
+    Once,
+    /// It fails: it was handed back before and has this deadline, or it is part of a batch, whose calls all see the same chain.
+    Never { deadline: Option<Instant> },
 }
 
 /// Why a call has no answer.
 #[derive(Debug)]
 pub enum Unanswered {
     Failed(Failure),
-    Reorganised(Reorganised),
+    HandedBack(HandedBack),
 }
 
-/// A call that is handed back, because its block is not on the chain any more.
+/// A call that is to be resolved once more.
 #[derive(Debug)]
-pub struct Reorganised {
+pub struct HandedBack {
     pub query: Box<Query<BlockRef>>,
-    /// Until when it may be repeated.
-    pub deadline: tokio::time::Instant,
+    /// Until when it may be answered.
+    pub deadline: Instant,
 }
 
 impl From<Failure> for Unanswered {

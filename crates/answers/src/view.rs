@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use methods::{BlockRef, Query};
+use tokio::sync::watch;
 
 use crate::budget::AnswerBudget;
 use crate::failure::Failure;
@@ -52,6 +53,11 @@ pub trait Source: ChainView + 'static {
 pub trait SnapshotSource: Send + Sync + 'static {
     /// The chain as it is now. It does not change any more.
     fn snapshot(&self) -> Arc<dyn Source>;
+
+    /// Notifies of each commit. `None` if the chain never changes.
+    fn commits(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// The archive that holds it, if one does.
     fn own_archive(&self) -> Option<&Arc<archive::Archive>> {

@@ -10,7 +10,8 @@ use super::{ArchiveReader, brief};
 use crate::failure::Failure;
 use crate::results::json::Json;
 use crate::results::{
-    BlockFields, LOG_BYTES_TYPICAL, LogWriter, write_block, write_receipt, write_transaction, write_uncle,
+    BlockFields, LOG_BYTES_TYPICAL, LogWriter, write_block, write_block_header, write_receipt,
+    write_transaction, write_uncle,
 };
 
 /// Logs of a receipt that room is made for at once. A row that is damaged may claim any number of them.
@@ -25,6 +26,11 @@ impl ArchiveReader<'_> {
         let BlockQuery { block, part } = query;
         match part {
             BlockPart::Whole { full } => self.block(block, full, json),
+            BlockPart::Header => {
+                let header = self.snapshot.header(block.number)?.ok_or(Failure::Unavailable)?;
+                write_block_header(&header, block.hash, json);
+                Ok(block)
+            }
             BlockPart::TransactionCount => {
                 let summary = self.snapshot.summary(block.number)?.ok_or(Failure::Unavailable)?;
                 json.quantity(u64::from(summary.transactions));

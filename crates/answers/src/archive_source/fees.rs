@@ -81,7 +81,8 @@ impl ArchiveReader<'_> {
             false => Ok(rewards_at(rewards(snapshot, number)?, percentiles)),
         });
         let rewards = if percentiles.is_empty() { None } else { Some(rewards.collect::<Result<_, _>>()?) };
-        let blocks = headers.iter().map(|header| block_fees(snapshot, header)).collect();
+        let fees = |header: &Header| BlockFees::of(&header.into(), chain.blob_params_at(header.timestamp));
+        let blocks = headers.iter().map(fees).collect();
         FeeHistory { oldest, blocks, next, rewards }.write(json);
         Ok(())
     }
@@ -106,17 +107,4 @@ fn rewards(snapshot: &Snapshot, number: u64) -> Result<Vec<Reward>, StoreError> 
 
 fn header(snapshot: &Snapshot, number: u64) -> Result<Header, Failure> {
     snapshot.header(number)?.ok_or(Failure::Unavailable)
-}
-
-fn block_fees(snapshot: &Snapshot, header: &Header) -> BlockFees {
-    let chain = snapshot.chain();
-    let blob_params = chain.blob_params_at(header.timestamp);
-    BlockFees {
-        base_fee: header.base_fee_per_gas.unwrap_or(0),
-        gas_used: header.gas_used,
-        gas_limit: header.gas_limit,
-        blob_fee: chain.blob_fee(header).unwrap_or(0),
-        blob_gas_used: header.blob_gas_used.unwrap_or(0),
-        blob_gas_max: blob_params.map_or(0, |params| params.max_blob_gas_per_block()),
-    }
 }

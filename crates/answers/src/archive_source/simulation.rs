@@ -5,6 +5,7 @@ use methods::{BlockRef, CallMessage, SimulationKind, SimulationQuery};
 
 use super::{ArchiveReader, brief};
 use crate::failure::Failure;
+use crate::limits::CALL_MEMORY_BYTES_MAX;
 use crate::results::json::Json;
 use crate::simulation::{call_failure, overrides};
 
@@ -47,14 +48,9 @@ impl ArchiveReader<'_> {
         let header = self.snapshot.header(at.number)?.ok_or(Failure::Unavailable)?;
         let head_gas_limit = self.snapshot.head_gas_limit();
         let deadline = if brief { Deadline::strict } else { Deadline::at };
-        let memory_bytes_max = self.limits.call_memory_bytes_max;
         let limits = CallLimits {
             gas_cap: head_gas_limit.saturating_mul(self.limits.call_gas_multiple),
-            memory_bytes_max: if brief {
-                memory_bytes_max.min(brief::MEMORY_BYTES_MAX)
-            } else {
-                memory_bytes_max
-            },
+            memory_bytes_max: if brief { brief::MEMORY_BYTES_MAX } else { CALL_MEMORY_BYTES_MAX },
             deadline: self.budget.deadline().map(|at| deadline(at, timeout)),
             cancel: self.budget.abandoned().cloned(),
         };

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use alloy_primitives::B256;
 use methods::BlockRef;
-use nodes::GivenBy;
+use nodes::TrustMark;
 use parking_lot::Mutex;
 
 use crate::provenance::Verification;
@@ -20,8 +20,7 @@ const ABSENT_MAX: usize = 65_536;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AbsentReceipt {
     pub(super) verified: Verification,
-    /// Who has said that there is none.
-    pub(super) given_by: GivenBy,
+    pub(super) trust: TrustMark,
 }
 
 /// Transactions without a receipt at a head.
@@ -75,7 +74,7 @@ mod tests {
     }
 
     fn add(absent: &AbsentReceipts, epoch: u64, head: BlockRef, transaction: B256) {
-        let receipt = AbsentReceipt { verified: Verification::None, given_by: GivenBy::expired() };
+        let receipt = AbsentReceipt { verified: Verification::None, trust: TrustMark::expired(0) };
         absent.add(epoch, head, transaction, receipt);
     }
 

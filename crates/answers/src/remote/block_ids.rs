@@ -2,6 +2,7 @@
 
 use alloy_primitives::B256;
 use methods::BlockRef;
+use nodes::proven::ProvenBody;
 use nodes::{BlockId, CanonicalChain};
 
 use crate::failure::Failure;
@@ -18,6 +19,10 @@ pub(super) fn block_id(block: BlockRef) -> BlockId {
 
 pub(super) fn block_ref(id: BlockId) -> BlockRef {
     BlockRef { number: id.number, hash: id.hash }
+}
+
+pub(super) fn block_of(body: &ProvenBody) -> BlockRef {
+    BlockRef { number: body.header().number, hash: body.hash() }
 }
 
 impl ChainView for CanonicalChain {

@@ -8,14 +8,14 @@ use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::TransactionRequest;
 use bytes::Bytes;
 use methods::{
-    BlockParam, BlockPart, BlockQuery, BlockRef, CallMessage, FeeQuery, LogBlocks, LogFilterParams, Method,
+    BlockPart, BlockQuery, BlockRef, CallMessage, FeeQuery, LogBlocks, LogFilterParams, Method,
     SimulationKind, SimulationQuery, StateQuery, StateValue, Tag, TransactionPart, TransactionQuery,
 };
 use nodes::{BlockId, Class, Needs, RpcCall};
 use resources::AccountId;
 
 use super::block_ids::block_id;
-use super::call_gas::{SimulationGas, named_gas};
+use super::simulation_gas::{SimulationGas, named_gas};
 use crate::query_plan::NodeQuery;
 use crate::results::json::Json;
 
@@ -48,11 +48,7 @@ pub(super) fn call(method: &Method, query: NodeQuery<'_>, gas: Option<Simulation
 }
 
 /// The call that answers a query of `method` about the pending block. `None` for queries that are not asked at `pending`.
-pub(super) fn pending_call(
-    method: &Method,
-    query: NodeQuery<'_>,
-    gas: Option<SimulationGas>,
-) -> Option<RpcCall> {
+pub(super) fn pending_call(method: &Method, query: NodeQuery<'_>, gas: SimulationGas) -> Option<RpcCall> {
     let method = method.name;
     match query {
         NodeQuery::State(query) => match query.value {
@@ -61,7 +57,7 @@ pub(super) fn pending_call(
             }
             StateValue::Code | StateValue::Storage { .. } => None,
         },
-        NodeQuery::Simulation(query) => Some(simulation(method, query, gas, ParamsWriter::pending)),
+        NodeQuery::Simulation(query) => Some(simulation(method, query, Some(gas), ParamsWriter::pending)),
         NodeQuery::Fees(_)
         | NodeQuery::Block(_)
         | NodeQuery::Transaction(_)
@@ -103,6 +99,7 @@ fn block_part(query: BlockQuery<BlockRef>) -> RpcCall {
     match part {
         BlockPart::Whole { full: true } => whole_block(&block),
         BlockPart::Whole { full: false } => header_of_hash(&block),
+        BlockPart::Header => by_hash("eth_getHeaderByHash", &block),
         BlockPart::TransactionCount => by_hash("eth_getBlockTransactionCountByHash", &block),
         BlockPart::Receipts => block_receipts(&block),
         BlockPart::UncleCount => by_hash("eth_getUncleCountByBlockHash", &block),
@@ -119,22 +116,6 @@ fn call_gas(message: &CallMessage, gas: Option<SimulationGas>) -> Option<u64> {
 /// An estimate without gas of its own gets what the node thinks right.
 fn estimate_gas(message: &CallMessage, gas: Option<SimulationGas>) -> Option<u64> {
     named_gas(message, gas)
-}
-
-/// The call that says which block is meant.
-pub(super) fn lookup(block: BlockParam) -> RpcCall {
-    let method = match block {
-        BlockParam::Hash { .. } => "eth_getBlockByHash",
-        BlockParam::Number(_) | BlockParam::Tag(_) => "eth_getBlockByNumber",
-    };
-    quick(method, Needs::default(), |params| {
-        match block {
-            BlockParam::Hash { hash, .. } => params.hash(hash),
-            BlockParam::Number(number) => params.quantity(number),
-            BlockParam::Tag(tag) => params.text(tag.name()),
-        }
-        params.raw(b"false");
-    })
 }
 
 /// A block without whole transactions, by its number.
@@ -269,7 +250,8 @@ fn of_message(
 ) -> RpcCall {
     let needs = Needs { gas: gas.unwrap_or(0), ..needs };
     of_class(Class::Evm, method, needs, |params| {
-        let request = TransactionRequest { gas, ..message.request.clone() };
+        // Every node reads `data`. EthereumJS takes no notice of `input` where it estimates gas.
+        let request = TransactionRequest { gas, ..message.request.clone() }.normalized_data();
         params.serialized(&request);
         write_block(params);
         let overrides = &message.overrides;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use resources::{DiskHealth, Supervisor};
 
 use crate::archive_source::ArchiveSource;
-use crate::view::{SnapshotSource, Source};
+use crate::view::SnapshotSource;
 
 use aligned_chains::AlignedChains;
 pub(crate) use aligned_chains::ExecutedView;
@@ -29,23 +29,11 @@ pub struct ExecutedChain {
     source: Arc<ArchiveSource>,
     /// The newest pair that a request has seen.
     chains: ArcSwap<AlignedChains>,
-    replaced: Mutex<Vec<ReplacedBranch>>,
     state: Mutex<ExecutionState>,
     pub(super) counts: ExecutionCounts,
     supervisor: Supervisor,
     pub(super) disk: DiskHealth,
 }
-
-/// A branch that was reorganised away. Its blocks are found by their hashes until they are too old to come back.
-pub(super) struct ReplacedBranch {
-    /// The newest block that stayed.
-    pub(super) ancestor: u64,
-    /// The chain as it was.
-    pub(super) snapshot: Arc<dyn Source>,
-}
-
-/// Replaced branches that are remembered, at most: each keeps pages of the file from being used again.
-const REPLACED_BRANCHES_MAX: usize = 16;
 
 /// Counters since the start.
 #[derive(Debug, Default)]
@@ -72,11 +60,10 @@ pub enum ExecutionState {
 
 impl ExecutedChain {
     pub(crate) fn new(source: Arc<ArchiveSource>, supervisor: Supervisor, disk: DiskHealth) -> Self {
-        let chains = AlignedChains::new(source.snapshot(), None, Vec::new());
+        let chains = AlignedChains::new(source.snapshot(), None);
         Self {
             source,
             chains: ArcSwap::from_pointee(chains),
-            replaced: Mutex::default(),
             state: Mutex::default(),
             counts: ExecutionCounts::default(),
             supervisor,
@@ -100,38 +87,13 @@ impl ExecutedChain {
         if known.is_of(&snapshot, chain.as_ref()) {
             return ExecutedView::new(known, pool);
         }
-        let replaced = self.replaced_chains(snapshot.head().number);
-        let chains = Arc::new(AlignedChains::new(snapshot, chain, replaced));
+        let chains = Arc::new(AlignedChains::new(snapshot, chain));
         self.chains.store(Arc::clone(&chains));
         ExecutedView::new(chains, pool)
     }
 
-    /// Chains with blocks that could come back at this head.
-    fn replaced_chains(&self, head: u64) -> Vec<Arc<dyn Source>> {
-        let (lowest, replaced) = (self.archive().lowest_replaceable(head), self.replaced.lock());
-        let young = replaced.iter().filter(|branch| branch.ancestor >= lowest);
-        young.map(|branch| Arc::clone(&branch.snapshot)).collect()
-    }
-
-    /// Remembers a branch that is about to be reorganised away, so that its blocks are found by their hashes.
-    pub(super) fn remember_replaced(&self, branch: ReplacedBranch) {
-        let mut replaced = self.replaced.lock();
-        replaced.insert(0, branch);
-        replaced.truncate(REPLACED_BRANCHES_MAX);
-    }
-
-    /// Forgets the branch that was remembered last, because it was not reorganised away after all.
-    pub(super) fn forget_newest_replaced(&self) {
-        let mut replaced = self.replaced.lock();
-        if !replaced.is_empty() {
-            replaced.remove(0);
-        }
-    }
-
-    /// Drops snapshots that are not needed any more, because they keep pages of the file from being used again.
-    pub(super) fn forget_old_snapshots(&self, pool: &Pool) {
-        let lowest = self.archive().lowest_replaceable(self.head());
-        self.replaced.lock().retain(|branch| branch.ancestor >= lowest);
+    /// Drops the snapshot of the newest view if it is old, because it keeps pages of the file from being used again.
+    pub(super) fn forget_old_snapshot(&self, pool: &Pool) {
         self.current_view(pool);
     }
 

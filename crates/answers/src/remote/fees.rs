@@ -11,16 +11,15 @@ use methods::{BlockParam, BlockRef, FeeQuery, NextBlockFee, Percentile};
 use nodes::proven::{FeeFields, ProvenBody, ProvenHeader};
 
 use super::asking::Asking;
-use super::block_ids::block_ref;
-use super::block_ids::head;
+use super::block_ids::{block_ref, head};
+use super::blocks::Blocks;
 use super::fetched::{CacheDecision, Fetched};
 use super::mined::{blob_params, knows_blob_params};
-use super::pool_source::PoolSource;
-use super::suggested_fees::SuggestedFees;
 use crate::failure::Failure;
 use crate::results::json::Json;
 use crate::results::{
-    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
+    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, Suggested, rewards_at,
+    suggested_priority_fee,
 };
 
 /// Blocks that a history with rewards may span: each of them is fetched whole, with its receipts.
@@ -52,10 +51,28 @@ struct NextBaseFee {
     is_of_newest: bool,
 }
 
-impl PoolSource {
+/// Suggested fees of the next block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SuggestedFees {
+    /// `None` if the chain has a rule of its own.
+    next_base_fee: Option<u64>,
+    priority_fee: u128,
+}
+
+/// The fees of the nodes' chain.
+pub(super) struct Fees {
+    blocks: Arc<Blocks>,
+    suggested: Suggested<SuggestedFees>,
+}
+
+impl Fees {
+    pub(super) fn new(blocks: Arc<Blocks>) -> Self {
+        Self { blocks, suggested: Suggested::default() }
+    }
+
     /// The answer to a question about fees. `None` if proven blocks do not give it: the chain may have a rule of its own for
     /// the base fee, which its headers show, or parameters for blobs that its headers do not tell.
-    pub(super) async fn answer_fees(
+    pub(super) async fn answer(
         &self,
         asking: Asking<'_>,
         query: &FeeQuery<BlockRef>,
@@ -86,7 +103,7 @@ impl PoolSource {
     /// The suggestion at the head of the view. The blocks are fetched once for each head.
     async fn suggested_fees(&self, asking: Asking<'_>) -> Result<SuggestedFees, Failure> {
         let newest = head(asking.chain);
-        if let Some(known) = self.suggested_fees.at(newest.hash) {
+        if let Some(known) = self.suggested.at(newest.hash) {
             return Ok(known);
         }
         let oldest = newest.number.saturating_sub(SUGGESTION_BLOCKS - 1);
@@ -98,9 +115,13 @@ impl PoolSource {
         let (transactions, suggest) = (paid.len(), move || suggested_priority_fee(paid));
         let suggested = SuggestedFees {
             next_base_fee: next_base_fee(&fields),
-            priority_fee: self.run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, suggest).await?,
+            priority_fee: self
+                .blocks
+                .workers
+                .run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, suggest)
+                .await?,
         };
-        self.suggested_fees.remember(newest.hash, suggested);
+        self.suggested.remember(newest.hash, suggested);
         Ok(suggested)
     }
 
@@ -125,12 +146,20 @@ impl PoolSource {
             let transactions = blocks.iter().map(|block| block.rewards.len()).sum();
             let at =
                 move || blocks.into_iter().map(|block| rewards_at(block.rewards, &percentiles)).collect();
-            (fields, Some(self.run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, at).await?))
+            (
+                fields,
+                Some(
+                    self.blocks
+                        .workers
+                        .run_sized(asking.account, transactions, REWARDS_AT_ONCE_MAX, at)
+                        .await?,
+                ),
+            )
         };
         if fields.iter().any(|fields| fields.has_gap) {
             return Ok(None);
         }
-        let chain_id = self.blob_network();
+        let chain_id = self.blocks.blob_network();
         if !knows_blob_params(chain_id) && fields.iter().any(has_blobs) {
             return Ok(None);
         }
@@ -161,7 +190,7 @@ impl PoolSource {
         let Some(last) = fields.last() else {
             return Ok(Some(NextBaseFee { base_fee: 0, is_of_newest: true }));
         };
-        let has_rule = knows_blob_params(self.blob_network());
+        let has_rule = knows_blob_params(self.blocks.blob_network());
         // Public networks follow the rule, once their blocks have base fees.
         if (!has_rule || last.base_fee.is_none())
             && let Some(next) = self.header_after(asking, newest).await?
@@ -187,14 +216,12 @@ impl PoolSource {
         if number > head(chain).number {
             return Ok(None);
         }
-        if asking.supplier.is_of_pool() {
-            let _unknown =
-                self.learn(asking.caller, chain, BlockParam::Number(number), asking.deadline).await;
-        }
+        let _unknown =
+            self.blocks.learn(asking.caller, chain, BlockParam::Number(number), asking.deadline).await;
         let is_child =
             |block: &BlockRef| chain.block(block.number).is_none_or(|seen| seen.parent == newest.hash);
         let Some(next) = chain.by_number(number).map(block_ref).filter(is_child) else { return Ok(None) };
-        let headers = self.headers_down(asking, next, number).await?;
+        let headers = self.blocks.headers_down(asking, next, number).await?;
         Ok(headers.into_iter().next().filter(|header| header.parent == newest.hash))
     }
 
@@ -207,7 +234,7 @@ impl PoolSource {
     ) -> Result<Vec<FeeFields>, Failure> {
         let Some(more) = count.checked_sub(1) else { return Ok(Vec::new()) };
         let lowest = newest.number.saturating_sub(more);
-        let headers = self.headers_down(asking, newest, lowest).await?;
+        let headers = self.blocks.headers_down(asking, newest, lowest).await?;
         Ok(headers.iter().rev().map(|header| header.fees).collect())
     }
 
@@ -225,7 +252,7 @@ impl PoolSource {
                 .map(block_ref)
                 .collect());
         }
-        let headers = self.headers_down(asking, newest, oldest).await?;
+        let headers = self.blocks.headers_down(asking, newest, oldest).await?;
         Ok(headers.iter().rev().map(|header| block_ref(header.id)).collect())
     }
 
@@ -250,14 +277,14 @@ impl PoolSource {
 
     /// The priority fees that the transactions of a block paid, without the gas that they used.
     async fn paid(&self, asking: Asking<'_>, block: BlockRef) -> Result<BlockRewards, Failure> {
-        let body = self.body(asking, block).await?;
+        let body = self.blocks.body(asking, block).await?;
         let rewards = tips(&body).map(|tip| (tip, 0)).collect();
         Ok(BlockRewards { fees: body.header().into(), rewards })
     }
 
     async fn rewards(&self, asking: Asking<'_>, block: BlockRef) -> Result<BlockRewards, Failure> {
-        let body = self.body(asking, block).await?;
-        let receipts = self.receipts(asking, &body).await?;
+        let body = self.blocks.body(asking, block).await?;
+        let receipts = self.blocks.receipts(asking, &body).await?;
         let gas_used = |index: usize| receipts.get(index).map_or(0, |receipt| receipt.gas_used);
         let rewards = tips(&body).enumerate().map(|(index, tip)| (tip, gas_used(index))).collect();
         Ok(BlockRewards { fees: body.header().into(), rewards })
@@ -291,15 +318,7 @@ fn has_blobs(fields: &FeeFields) -> bool {
 }
 
 fn block_fees(chain_id: Option<u64>, fields: &FeeFields) -> BlockFees {
-    let params = fields.excess_blob_gas.map(|excess| (blob_params(chain_id, fields), excess));
-    BlockFees {
-        base_fee: fields.base_fee.unwrap_or(0),
-        gas_used: fields.gas_used,
-        gas_limit: fields.gas_limit,
-        blob_fee: params.map_or(0, |(params, excess)| params.calc_blob_fee(excess)),
-        blob_gas_used: fields.blob_gas_used.unwrap_or(0),
-        blob_gas_max: params.map_or(0, |(params, _)| params.max_blob_gas_per_block()),
-    }
+    BlockFees::of(fields, fields.excess_blob_gas.map(|_| blob_params(chain_id, fields)))
 }
 
 /// The blob fee per gas in the block after this one, if that has the same parameters.
@@ -320,13 +339,13 @@ mod tests {
 
     use alloy_consensus::Header;
     use alloy_primitives::B256;
+    use nodes::CanonicalChain;
     use nodes::view::SeenBlock;
-    use nodes::{CanonicalChain, Supplier};
     use resources::AccountId;
     use tokio::time::Instant;
 
     use super::*;
-    use crate::remote::test_source::{TestSource, chain_of_head, header};
+    use crate::remote::test_blocks::{TestBlocks, chain_of_head, header};
 
     const BLOCK: FeeFields = FeeFields {
         timestamp: 0,
@@ -395,14 +414,14 @@ mod tests {
     }
 
     /// Blocks with these base fees, of which each is full.
-    fn full_blocks(test: &TestSource, base_fees: impl IntoIterator<Item = u64>) -> BlockRef {
+    fn full_blocks(test: &TestBlocks, base_fees: impl IntoIterator<Item = u64>) -> BlockRef {
         let (mut newest, mut parent) = (BlockRef { number: 0, hash: B256::ZERO }, B256::ZERO);
         for (number, base_fee) in base_fees.into_iter().enumerate() {
             let block = header(number as u64, parent);
             let block = Header { base_fee_per_gas: Some(base_fee), gas_used: block.gas_limit, ..block };
             parent = block.hash_slow();
             newest = BlockRef { number: number as u64, hash: parent };
-            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(parent, &block)));
+            test.blocks.cached.insert_header(Arc::new(ProvenHeader::of(parent, &block)));
         }
         newest
     }
@@ -415,14 +434,17 @@ mod tests {
         let usual: Vec<_> = std::iter::successors(Some(1_000), rule).take(25).collect();
         let slow: Vec<_> = std::iter::successors(Some(1_000), |fee| Some(fee + fee / 16)).take(25).collect();
         for (base_fees, is_usual) in [(usual, true), (slow, false)] {
-            let test = TestSource::new(1);
+            let test = TestBlocks::new(1);
             let newest = full_blocks(&test, base_fees);
             let chain = chain_of_head(newest.number + 1);
             let deadline = Instant::now() + Duration::from_secs(3_600);
-            let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-            let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
+            let account = AccountId::unique();
+            let asking = Asking { account, caller: account, chain: &chain, deadline, only: None };
             for count in [1, 2, 25] {
-                let history = test.source.fee_history(asking, count, newest, &[]).await.unwrap();
+                let history = Fees::new(Arc::clone(&test.blocks))
+                    .fee_history(asking, count, newest, &[])
+                    .await
+                    .unwrap();
                 assert_eq!(history.is_some(), is_usual, "{count} blocks");
             }
         }
@@ -432,16 +454,20 @@ mod tests {
     #[tokio::test]
     async fn the_next_block_says_its_base_fee_itself() {
         for (base_fee, is_cached) in [(1_125, true), (1_000, false)] {
-            let test = TestSource::new(1);
+            let test = TestBlocks::new(1);
             let newest = full_blocks(&test, [1_000]);
             let next = Header { base_fee_per_gas: Some(base_fee), ..header(1, newest.hash) };
             let hash = next.hash_slow();
-            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(hash, &next)));
+            test.blocks.cached.insert_header(Arc::new(ProvenHeader::of(hash, &next)));
             let chain = CanonicalChain::of_head(SeenBlock::restored(hash, &next), None);
             let deadline = Instant::now() + Duration::from_secs(3_600);
-            let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-            let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
-            let history = test.source.fee_history(asking, 1, newest, &[]).await.unwrap().unwrap();
+            let account = AccountId::unique();
+            let asking = Asking { account, caller: account, chain: &chain, deadline, only: None };
+            let history = Fees::new(Arc::clone(&test.blocks))
+                .fee_history(asking, 1, newest, &[])
+                .await
+                .unwrap()
+                .unwrap();
             let written: serde_json::Value = serde_json::from_slice(&history.result).unwrap();
             assert_eq!(written["baseFeePerGas"], serde_json::json!(["0x3e8", format!("{base_fee:#x}")]));
             // Another block may follow, and a history that no rule gives is then another one.

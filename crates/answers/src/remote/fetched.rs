@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use bytes::Bytes;
 use methods::{BlockRef, Cacheable, Method};
-use nodes::{CanonicalChain, GivenBy};
+use nodes::{CanonicalChain, TrustMark};
 use resources::ChargedReaders;
 
 use super::block_ids::{block_ref, head};
@@ -18,20 +18,14 @@ pub(super) struct Fetched {
     pub(super) block: Option<BlockRef>,
     pub(super) verified: Verification,
     pub(super) cache: CacheDecision,
-    /// Who gave or confirmed it, if nothing proves it.
-    pub(super) given_by: Option<GivenBy>,
+    /// How long it is taken for true, if nothing proves it.
+    pub(super) trust: Option<TrustMark>,
 }
 
 impl Fetched {
     /// An answer that the hash of this block commits to. It may be cached as long as the block is canonical.
     pub(super) fn proven(result: Bytes, block: Option<BlockRef>) -> Self {
-        Self {
-            result,
-            block,
-            verified: Verification::Proven,
-            cache: CacheDecision::On(block),
-            given_by: None,
-        }
+        Self { result, block, verified: Verification::Proven, cache: CacheDecision::On(block), trust: None }
     }
 }
 
@@ -59,10 +53,10 @@ pub(super) fn cached_answer(
     result: &Bytes,
     block: Option<BlockRef>,
     verified: Verification,
-    given_by: Option<GivenBy>,
+    trust: Option<TrustMark>,
 ) -> CachedAnswer {
     let (result, deep_in, readers) = (result.clone(), deep_in(chain, block), ChargedReaders::default());
-    CachedAnswer { result, block, verified, given_by, deep_in, count: 0, readers }
+    CachedAnswer { result, block, verified, trust, deep_in, readers }
 }
 
 /// The head, if answers of this method depend on it.
@@ -76,12 +70,12 @@ pub(super) fn holds(chain: &CanonicalChain, cached: &CachedAnswer) -> bool {
     match chain.by_number(block.number) {
         Some(canonical) => block_ref(canonical) == block,
         // Nobody remembers which block has this number. What nodes said of it expires, and the rest is proven again.
-        None => cached.given_by.is_some() && cached.deep_in == Some(chain.epoch()),
+        None => cached.trust.is_some() && cached.deep_in == Some(chain.epoch()),
     }
 }
 
 /// The epoch in which the number of a block cannot change any more, if it is that deep.
-pub(super) fn deep_in(chain: &CanonicalChain, block: Option<BlockRef>) -> Option<u64> {
+fn deep_in(chain: &CanonicalChain, block: Option<BlockRef>) -> Option<u64> {
     block.filter(|block| block.number < chain.lowest()).map(|_| chain.epoch())
 }
 

@@ -15,6 +15,8 @@ pub(super) struct FlightKey {
     /// the pool, and callers of other accounts would wait behind that account's jobs.
     account: Option<AccountId>,
     query: CacheKey,
+    /// Whether partners are asked. Not every caller of the same query may have their answer.
+    is_of_partners: bool,
 }
 
 impl FlightKey {
@@ -25,7 +27,13 @@ impl FlightKey {
         let is_deep = query.blocks().any(|block| block.number < chain.lowest());
         let takes_long = QueryPlan::of(query).effort.takes_long;
         let asked = CacheLookup { query, head: (!names_a_block).then_some(head(chain).hash) };
-        Self { account: (takes_long || is_deep).then_some(account), query: asked.key() }
+        let account = (takes_long || is_deep).then_some(account);
+        Self { account, query: asked.key(), is_of_partners: false }
+    }
+
+    /// The key of the same call once partners are asked.
+    pub(super) fn of_partners(self) -> Self {
+        Self { is_of_partners: true, ..self }
     }
 
     /// In whose share of the pool the answer is read or proven. For an answer that several accounts share it is
@@ -40,7 +48,7 @@ mod tests {
     use methods::{BlockPart, BlockQuery, StateQuery, StateValue};
 
     use super::*;
-    use crate::remote::test_source::chain_of_head;
+    use crate::remote::test_blocks::chain_of_head;
 
     /// Counts and uncles of old blocks were fetched in the share of nobody, in which the new blocks of all accounts are
     /// proven: one account that asked for the counts of many old blocks filled it.

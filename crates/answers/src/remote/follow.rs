@@ -10,8 +10,9 @@ mod restore; // a restart with all nodes dead
 use std::io;
 use std::sync::Arc;
 
-use resources::{WhenDown, lower_priority};
+use resources::lower_priority;
 
+use super::blocks::Blocks;
 use super::follow_thread::FollowThread;
 use super::followed_chain::{FOLLOW_TASK, FollowedChain};
 use super::pool_source::PoolSource;
@@ -19,8 +20,8 @@ use super::pool_source::PoolSource;
 /// Starts the thread that follows. `None` where no blocks are to be stored.
 pub(crate) fn start_following(remote: &Arc<PoolSource>) -> io::Result<Option<FollowThread>> {
     let Some(followed) = remote.followed_chain().cloned() else { return Ok(None) };
-    let task = remote.supervisor.task(FOLLOW_TASK, WhenDown::Degraded);
-    let remote = Arc::clone(remote);
+    let task = remote.supervisor.low_priority_task(FOLLOW_TASK);
+    let remote = Arc::clone(&remote.blocks);
     let thread = FollowThread::start(task, move || {
         // Callers come first. A new block takes milliseconds all the same.
         lower_priority();
@@ -31,7 +32,7 @@ pub(crate) fn start_following(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
 }
 
 /// Follows until that is impossible. The stored blocks are then not used any more: the nodes answer.
-async fn follow(remote: &PoolSource, followed: &FollowedChain) {
+async fn follow(remote: &Blocks, followed: &FollowedChain) {
     let restored = async {
         restore::restore_while_silent(remote, followed).await;
         std::future::pending().await

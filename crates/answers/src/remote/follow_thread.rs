@@ -15,12 +15,12 @@ pub(super) const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 /// How soon what failed is tried again, unless the view changes before.
 pub(super) const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type. One attempt is not
-/// enough, because one node alone can say so while the others happen not to answer.
-pub(super) const UNKNOWN_TYPES_MAX: u32 = 5;
+/// Attempts, a second apart, after which a block is believed to have a transaction of an unknown type, or not to be provable. One
+/// attempt is not enough, because one node alone can say so while the others happen not to answer.
+pub(super) const UNPROVEN_ATTEMPTS_MAX: u32 = 5;
 
 /// Reports changes of the canonical chain.
-pub(super) type ChainChanges = watch::Receiver<Option<Arc<CanonicalChain>>>;
+pub(super) type ChainReceiver = watch::Receiver<Option<Arc<CanonicalChain>>>;
 
 /// A thread that follows the chain. It ends when this is dropped.
 pub(crate) struct FollowThread {

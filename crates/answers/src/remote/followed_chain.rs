@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use archive::{
@@ -12,13 +12,17 @@ use archive::{
     StoredHeader,
 };
 use methods::{BlockRef, Network};
-use nodes::{CanonicalChain, GivenBy};
+use nodes::{CanonicalChain, TrustMark};
 use parking_lot::{Mutex, RwLock};
 use resources::{AccountId, DiskHealth, DiskWriter, RepeatedWarning, Supervisor};
 use tokio::sync::Notify;
 
+use super::block_retries::{AwaitedBlock, BlockRetries, FetchProblem};
 use super::follow_settings::FollowSettings;
 use super::recent_blocks::{RecentBlock, RecentBlocks};
+
+/// Blocks that could not be fetched: so many of them are shown.
+const AWAITED_BLOCKS_SHOWN_MAX: usize = 16;
 
 /// The name of the task that follows.
 pub(super) const FOLLOW_TASK: &str = "follower of blocks";
@@ -27,7 +31,7 @@ pub(super) const FOLLOW_TASK: &str = "follower of blocks";
 pub struct FollowedChain {
     store: BlocksFile,
     pub(super) settings: FollowSettings,
-    /// In whose share of the pool of threads its work is done: nobody else's.
+    /// The account that the proofs of new blocks are charged to; no caller uses it.
     pub(super) account: AccountId,
     pub(super) recent: RwLock<RecentBlocks>,
     linked: Mutex<Linked>,
@@ -49,8 +53,8 @@ struct Linked {
     epoch: u64,
     /// The lowest ancestor of the head; `None` while nothing is known.
     from: Option<u64>,
-    /// The lowest ancestor of a block below the window that nodes have reported, and who did.
-    reported: Option<(u64, GivenBy)>,
+    /// The lowest ancestor of a block below the window that nodes have reported, and how far they are trusted.
+    reported: Option<(u64, TrustMark)>,
 }
 
 impl Linked {
@@ -96,10 +100,11 @@ pub(super) enum BlockWriter {
     MissingBlocks,
 }
 
-/// How following goes, and whose last write has failed.
+/// How following goes, what is waited for, and whose last write has failed.
 #[derive(Debug, Default)]
 struct FollowProgress {
     state: FollowState,
+    retries: BlockRetries,
     new_blocks_failed: bool,
     missing_blocks_failed: bool,
 }
@@ -207,31 +212,32 @@ impl FollowedChain {
         self.recent.read().get(&block.hash).is_some() || self.read(block, is_whole).is_some()
     }
 
-    /// The canonical block of a number, if it is stored whole in the file, and who said that it is canonical, unless the head
-    /// commits to it.
+    /// The canonical block of a number, if it is stored whole in the file, and how far nodes are trusted that it is canonical, unless
+    /// the head commits to it.
     pub(in crate::remote) fn by_number(
         &self,
         chain: &CanonicalChain,
         number: u64,
-    ) -> Option<(BlockRef, Option<GivenBy>)> {
-        let linked = self.linked(chain.epoch())?;
-        let given_by = match linked.from.is_some_and(|from| number >= from) {
+    ) -> Option<(BlockRef, Option<TrustMark>)> {
+        // After the nodes have gone back, the file may have blocks that were removed.
+        let linked = self.linked(chain.epoch()).filter(|_| number <= chain.head().number)?;
+        let trust = match linked.from.is_some_and(|from| number >= from) {
             true => None,
             false => Some(linked.reported.filter(|(from, _)| number >= *from)?.1),
         };
         self.reading(|snapshot| {
             let is_whole = snapshot.ranges().any(|range| range.contains(&number));
             let header = if is_whole { snapshot.header(number)? } else { None };
-            Ok(header.map(|header| (BlockRef { number, hash: header.hash }, given_by)))
+            Ok(header.map(|header| (BlockRef { number, hash: header.hash }, trust)))
         })
     }
 
-    /// The canonical block of a hash, if it is stored whole in the file, and who said so.
+    /// The canonical block of a hash, if it is stored whole in the file, and how far nodes are trusted about it.
     pub(in crate::remote) fn by_hash(
         &self,
         chain: &CanonicalChain,
         hash: &B256,
-    ) -> Option<(BlockRef, Option<GivenBy>)> {
+    ) -> Option<(BlockRef, Option<TrustMark>)> {
         let number = self.reading(|snapshot| snapshot.number_of(hash))?;
         self.by_number(chain, number).filter(|(block, _)| block.hash == *hash)
     }
@@ -255,22 +261,22 @@ impl FollowedChain {
         Some(*self.linked.lock()).filter(|linked| linked.epoch == epoch)
     }
 
-    /// Whether the newest blocks of the file are canonical, and who said so, unless the head commits to them.
-    pub(super) fn newest_link(&self, chain: &CanonicalChain) -> Option<Option<GivenBy>> {
+    /// Whether the newest blocks of the file are canonical, and how far nodes are trusted about that, unless the head commits to them.
+    pub(super) fn newest_link(&self, chain: &CanonicalChain) -> Option<Option<TrustMark>> {
         let newest = *self.store.snapshot().ranges().next_back()?.end();
-        self.by_number(chain, newest).map(|(_, given_by)| given_by)
+        self.by_number(chain, newest).map(|(_, trust)| trust)
     }
 
     /// Says that all blocks of the range of this block are canonical, because nodes have reported it or, without
-    /// `given_by`, because the head commits to it.
-    pub(super) fn link(&self, epoch: u64, number: u64, given_by: Option<GivenBy>) {
+    /// `trust`, because the head commits to it.
+    pub(super) fn link(&self, epoch: u64, number: u64, trust: Option<TrustMark>) {
         let lowest = |range: &RangeInclusive<u64>, from: Option<u64>| {
             from.map_or(*range.start(), |from| from.min(*range.start()))
         };
-        self.relink(epoch, number, |linked, range| match given_by {
+        self.relink(epoch, number, |linked, range| match trust {
             None => linked.from = Some(lowest(range, linked.from)),
-            Some(given_by) => {
-                linked.reported = Some((lowest(range, linked.reported.map(|(from, _)| from)), given_by));
+            Some(trust) => {
+                linked.reported = Some((lowest(range, linked.reported.map(|(from, _)| from)), trust));
             }
         });
     }
@@ -322,6 +328,13 @@ impl FollowedChain {
         written
     }
 
+    /// Removes the blocks above one that the nodes have gone back to.
+    pub(super) fn remove_above(&self, number: u64) -> Result<(), StoreError> {
+        let removed = self.count_failure(self.store.remove_above(number));
+        self.record_write(BlockWriter::NewBlocks, removed.as_ref().err());
+        removed
+    }
+
     /// Writes headers that a log query has fetched. Following does not depend on them.
     pub(in crate::remote) fn put_headers(&self, headers: &[StoredHeader]) -> Result<(), StoreError> {
         self.count_failure(self.store.put_headers(headers))
@@ -362,6 +375,27 @@ impl FollowedChain {
         self.record_write(BlockWriter::MissingBlocks, None);
     }
 
+    /// Those of the missing blocks that may be fetched now. What is below `lowest` is not missed any more.
+    pub(super) fn due(&self, chain: &CanonicalChain, lowest: u64, missing: Vec<BlockRef>) -> Vec<BlockRef> {
+        let (now, mut progress) = (tokio::time::Instant::now(), self.progress.lock());
+        progress.retries.retain(lowest, |hash| chain.by_hash(hash).is_some());
+        missing.into_iter().filter(|block| progress.retries.is_due(*block, now)).collect()
+    }
+
+    pub(super) fn record_fetched(&self, number: u64) {
+        self.progress.lock().retries.remove(number);
+    }
+
+    /// Lets a block that was not fetched wait, longer each time. Returns whether the problem is new.
+    pub(super) fn record_not_fetched(&self, block: BlockRef, problem: FetchProblem) -> bool {
+        self.progress.lock().retries.record_failure(block, problem, tokio::time::Instant::now())
+    }
+
+    /// How long it takes until a block is fetched again that could not be fetched. `None` if there is none.
+    pub(super) fn next_fetch_in(&self) -> Option<Duration> {
+        self.progress.lock().retries.next_due_in(tokio::time::Instant::now())
+    }
+
     pub(super) fn record_started(&self) {
         let mut progress = self.progress.lock();
         if progress.state == FollowState::Starting {
@@ -395,6 +429,11 @@ impl FollowedChain {
     pub fn state(&self) -> FollowState {
         let why_down = self.supervisor.why_down(FOLLOW_TASK);
         why_down.map_or_else(|| self.progress.lock().state.clone(), FollowState::TaskDown)
+    }
+
+    /// The lowest new blocks that could not be fetched, and why.
+    pub fn awaited_blocks(&self) -> Vec<AwaitedBlock> {
+        self.progress.lock().retries.lowest(AWAITED_BLOCKS_SHOWN_MAX, tokio::time::Instant::now())
     }
 
     pub fn filled_blocks(&self) -> u64 {

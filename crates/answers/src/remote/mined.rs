@@ -4,7 +4,7 @@ use alloy_consensus::{Eip658Value, Header, Transaction as _, Typed2718};
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{B256, TxKind};
 use alloy_rlp::{Encodable, list_length};
-use archive::{InBlock, ReceiptData, ReceiptRow, Recipient, TransactionOutcome};
+use archive::{ChainSpec, InBlock, ReceiptData, ReceiptRow, Recipient, TransactionOutcome};
 use nodes::proven::{FeeFields, ProvenBody, ProvenReceipts, ProvenUncles};
 
 use crate::budget::AnswerBudget;
@@ -14,19 +14,6 @@ use crate::results::{
     BlockFields, LogFields, LogWriter, MinedTransaction, write_block, write_receipt, write_transaction,
 };
 
-/// When networks changed the parameters of blobs after Prague, by chain id: the fork's time and its parameters. Osaka bounds
-/// the fee from below by the base fee.
-const BLOB_SCHEDULES: [(u64, [(u64, BlobParams); 3]); 4] = [
-    (1, blob_forks([1_764_798_551, 1_765_290_071, 1_767_747_671])),
-    (17_000, blob_forks([1_759_308_480, 1_759_800_000, 1_760_389_824])),
-    (560_048, blob_forks([1_761_677_592, 1_762_365_720, 1_762_955_544])),
-    (11_155_111, blob_forks([1_760_427_360, 1_761_017_184, 1_761_607_008])),
-];
-
-const fn blob_forks([osaka, bpo1, bpo2]: [u64; 3]) -> [(u64, BlobParams); 3] {
-    [(osaka, BlobParams::osaka()), (bpo1, BlobParams::bpo1()), (bpo2, BlobParams::bpo2())]
-}
-
 /// The blob fee per gas in a block.
 pub(super) fn blob_fee(chain_id: Option<u64>, header: &Header) -> u128 {
     let excess = header.excess_blob_gas;
@@ -35,18 +22,15 @@ pub(super) fn blob_fee(chain_id: Option<u64>, header: &Header) -> u128 {
 
 /// Whether the blob parameters of a chain are known for all of its blocks.
 pub(super) fn knows_blob_params(chain_id: Option<u64>) -> bool {
-    BLOB_SCHEDULES.iter().any(|(id, _)| Some(*id) == chain_id)
+    chain_id.and_then(ChainSpec::genesis_of_network).is_some()
 }
 
 /// The blob parameters of a block. A header does not say which are in force: they are those of its fork, and those that
-/// well-known networks have scheduled.
+/// public networks have scheduled.
 pub(super) fn blob_params(chain_id: Option<u64>, header: &FeeFields) -> BlobParams {
-    let schedule = BLOB_SCHEDULES.iter().find(|(id, _)| Some(*id) == chain_id);
-    let scheduled = schedule.and_then(|(_, forks)| {
-        forks.iter().rev().find(|(time, _)| header.timestamp >= *time).map(|(_, params)| params)
-    });
+    let scheduled = chain_id.and_then(|id| ChainSpec::scheduled_blob_params(id, header.timestamp));
     let of_fork = if header.has_requests { BlobParams::prague() } else { BlobParams::cancun() };
-    *scheduled.unwrap_or(&of_fork)
+    scheduled.unwrap_or(of_fork)
 }
 
 pub(super) fn write_whole_block(

@@ -28,7 +28,7 @@ impl PoolSource {
         query: &Query<BlockRef>,
     ) -> Failure {
         let call = match QueryPlan::of(query).subject {
-            Subject::Node(query) => encode::call(method, query, Some(self.simulation_gas(chain))),
+            Subject::Node(query) => encode::call(method, query, Some(self.state.gas.at(chain))),
             Subject::Logs(logs) => encode::logs(&logs.filter, logs.blocks),
             Subject::Gateway(_) => return Failure::Unavailable,
         };

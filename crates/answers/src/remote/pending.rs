@@ -3,15 +3,16 @@
 
 use bytes::Bytes;
 use methods::{BlockRef, Method, Query};
-use nodes::CanonicalChain;
+use nodes::{CanonicalChain, NodeId};
 use resources::AccountId;
 use tokio::time::Instant;
 
-use super::call_gas::SimulationGas;
+use super::asking::Asking;
 use super::encode;
 use super::fetched::Fetched;
 use super::pool_source::PoolSource;
-use super::state::PassedOn;
+use super::simulation_gas::SimulationGas;
+use super::state::UnverifiedAnswer;
 use crate::failure::Failure;
 use crate::provenance::{Answer, Origin, Provenance, Verification};
 use crate::query_plan::{NodeQuery, QueryPlan, Subject};
@@ -27,61 +28,56 @@ impl PoolSource {
         query: &Query<BlockRef>,
         may_fail_over: bool,
     ) -> Result<Answer, Failure> {
-        let query = match QueryPlan::of(query).subject {
-            Subject::Node(query) => query,
+        let node_query = match QueryPlan::of(query).subject {
+            Subject::Node(node_query) => node_query,
             Subject::Gateway(_) | Subject::Logs(_) => return Err(not_at_pending()),
         };
-        let by_nodes = match chain {
-            Some(_) => {
-                let asked = self.ask_pending(account, chain, method, query, Origin::Node);
-                self.with_outage_timeout(may_fail_over, asked).await
-            }
-            None => Err(Failure::Unavailable),
-        };
-        match by_nodes {
+        let Some(chain) = chain else { return Err(Failure::no_chain()) };
+        let deadline = Instant::now() + self.time(method);
+        let asking = Asking { account, caller: account, chain, deadline, only: None };
+        let asked = self.ask_pending(asking, method, node_query);
+        let answered = match self.with_outage_timeout(may_fail_over, asked).await {
             Err(Failure::Unavailable) if may_fail_over => {
-                self.ask_pending(account, chain, method, query, Origin::Partner).await
+                let ask = |partner, deadline| {
+                    self.ask_pending(Asking { deadline, only: Some(partner), ..asking }, method, node_query)
+                };
+                self.ask_partners(method, Instant::now() + self.time(method), ask).await
             }
+            answered => answered,
+        };
+        match answered {
+            Err(Failure::Unavailable) => Err(self.not_served(chain, method, query)),
             answered => answered,
         }
     }
 
     async fn ask_pending(
         &self,
-        account: AccountId,
-        chain: Option<&CanonicalChain>,
+        asking: Asking<'_>,
         method: &Method,
         query: NodeQuery<'_>,
-        origin: Origin,
     ) -> Result<Answer, Failure> {
-        let Some(shown) = chain else {
-            return self.ask_pending_with_gas(account, chain, method, query, origin, None).await;
-        };
-        let deadline = Instant::now() + self.time(method);
-        let ask = |gas| self.ask_pending_with_gas(account, chain, method, query, origin, Some(gas));
-        self.with_granted_gas(shown, query, deadline, ask).await
+        let ask = |gas| self.ask_pending_with_gas(asking, method, query, gas);
+        self.state.gas.with_granted(asking.chain, query, asking.deadline, ask).await
     }
 
     async fn ask_pending_with_gas(
         &self,
-        account: AccountId,
-        chain: Option<&CanonicalChain>,
+        asking: Asking<'_>,
         method: &Method,
         query: NodeQuery<'_>,
-        origin: Origin,
-        gas: Option<SimulationGas>,
+        gas: SimulationGas,
     ) -> Result<Answer, Failure> {
-        let call = encode::pending_call(method, query, gas).ok_or_else(not_at_pending)?.for_account(account);
-        let passed_on = PassedOn::new(self, account, chain, query);
-        let judge = |_: usize, result: &Bytes| passed_on.judge(result);
-        let deadline = Instant::now() + self.time(method);
-        let asked = match origin {
-            Origin::Partner => self.pool.ask_partner(method.name, &call, &judge, deadline).await,
-            Origin::Node | Origin::Cache | Origin::Archive => self.pool.ask(&call, &judge, deadline).await,
-        };
-        let Fetched { result, .. } = passed_on.settle(asked.answer).await?;
+        let Asking { account, chain, deadline, only, .. } = asking;
+        let call = encode::pending_call(method, query, gas).ok_or_else(not_at_pending)?;
+        let unverified = UnverifiedAnswer::new(&self.state, account, Some(chain), query);
+        let judge = |node: NodeId, result: &Bytes| unverified.judge(node, result);
+        let asked = self.pool.ask(only, &call.for_account(account), &judge, deadline).await;
+        let Fetched { result, .. } = unverified.settle(asked.answer).await?;
+        let is_of_partner = asking.partner_quota(&self.pool).is_some();
+        let origin = if is_of_partner { Origin::Partner } else { Origin::Node };
         let provenance = Provenance { origin, block: None, verified: Verification::None };
-        let result = self.memory.of(account).hold(self.pool.memory().hand_over(result))?;
+        let result = self.blocks.workers.memory.of(account).hold(self.pool.memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })
     }
 }

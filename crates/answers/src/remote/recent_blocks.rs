@@ -10,7 +10,7 @@ use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
 use nodes::view::WINDOW_BLOCKS;
 
-use crate::remote::proven_blocks::block_of;
+use super::block_ids::block_of;
 
 /// Blocks that are kept in memory: the window, and as many that have lost their place.
 const RECENT_BLOCKS_MAX: usize = 2 * WINDOW_BLOCKS;

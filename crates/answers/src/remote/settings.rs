@@ -37,7 +37,7 @@ pub struct PoolConfig {
 }
 
 /// One endpoint. It is shown without its address, which may carry credentials.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NodeEndpoint {
     pub name: Option<String>,
     pub url: String,
@@ -54,7 +54,7 @@ impl fmt::Debug for NodeEndpoint {
 }
 
 /// A foreign provider, and how much may be asked of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartnerConfig {
     pub remote: NodeEndpoint,
     /// Methods that it may be asked; by default all that may fail over.
@@ -204,11 +204,13 @@ impl NodeEndpoint {
 
     /// Whether both have the same name in the log and in metrics, where their addresses stand for names that are not set.
     fn is_shown_as(&self, other: &Self) -> bool {
-        let name = |remote: &Self| {
-            let address = || Endpoint::parse(&remote.url).ok().map(|endpoint| endpoint.to_string());
-            remote.name.clone().or_else(address)
-        };
-        name(self).is_some_and(|own| name(other) == Some(own))
+        self.shown_name().is_some_and(|own| other.shown_name() == Some(own))
+    }
+
+    /// The name in the log and in metrics, where the address stands for a name that is not set.
+    pub(super) fn shown_name(&self) -> Option<String> {
+        let address = || Endpoint::parse(&self.url).ok().map(|endpoint| endpoint.to_string());
+        self.name.clone().or_else(address)
     }
 
     /// Finds what cannot be used before anything is started with it. What is wrong is not repeated: it may be secret.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use methods::{Checkpoint, Network, NetworkFamily};
-use nodes::{BlockId, ChainFamily, Endpoint, Pool};
+use nodes::{BlockId, ChainFamily, Endpoint, NodeRole, PartnerQuota, PartnerTerms, Pool};
 use resources::{DiskHealth, Supervisor};
 
-use super::chain_rules::ChainRules;
 use super::executed_chain::ExecutedChain;
 use super::follow_settings::FollowMode;
 use super::followed_chain::FollowedChain;
 use super::integrity::IntegrityPolicy;
 use super::settings::{self, PoolConfig};
+use super::state::ChainRules;
 use super::state_mode::StateMode;
 use crate::archive_source::ArchiveSource;
 
@@ -105,19 +105,8 @@ fn pool_settings(
     network: &Network,
     family: ChainFamily,
 ) -> Result<nodes::PoolSettings, String> {
-    let partner = |partner: &settings::PartnerConfig| {
-        Ok::<_, String>(nodes::PartnerSettings {
-            remote: endpoint(&partner.remote)?,
-            methods: partner.methods.clone(),
-            quota: nodes::PartnerQuota {
-                calls_per_second: partner.calls_per_second,
-                calls_per_day: partner.calls_per_day,
-            },
-        })
-    };
     Ok(nodes::PoolSettings {
-        nodes: config.nodes.iter().map(endpoint).collect::<Result<_, _>>()?,
-        partners: config.partners.iter().map(partner).collect::<Result<_, _>>()?,
+        nodes: all_node_settings(config)?,
         family,
         view: nodes::ViewSettings {
             quorum: config.quorum.and_then(|quorum| usize::try_from(quorum).ok()),
@@ -142,7 +131,20 @@ fn checkpoint(checkpoint: Checkpoint) -> BlockId {
     BlockId { number: checkpoint.number, hash: checkpoint.hash }
 }
 
-fn endpoint(remote: &settings::NodeEndpoint) -> Result<nodes::EndpointSettings, String> {
+/// All nodes and partners.
+pub(super) fn all_node_settings(config: &PoolConfig) -> Result<Vec<nodes::NodeSettings>, String> {
+    let own = config.nodes.iter().map(|node| node_settings(node, NodeRole::Own));
+    let partners = config.partners.iter().map(|partner| node_settings(&partner.remote, role(partner)));
+    own.chain(partners).collect()
+}
+
+fn role(partner: &settings::PartnerConfig) -> NodeRole {
+    let (calls_per_second, calls_per_day) = (partner.calls_per_second, partner.calls_per_day);
+    let quota = PartnerQuota { calls_per_second, calls_per_day };
+    NodeRole::Partner(Box::new(PartnerTerms::new(partner.methods.clone(), quota)))
+}
+
+fn node_settings(remote: &settings::NodeEndpoint, role: NodeRole) -> Result<nodes::NodeSettings, String> {
     let named = |error: nodes::EndpointError| match &remote.name {
         Some(name) => format!("node {name}: {error}"),
         None => format!("a node: {error}"),
@@ -152,5 +154,5 @@ fn endpoint(remote: &settings::NodeEndpoint) -> Result<nodes::EndpointSettings, 
         endpoint = endpoint.with_header(name, value).map_err(named)?;
     }
     let heads = remote.ws_url.as_deref().map(Endpoint::parse_websocket).transpose().map_err(named)?;
-    Ok(nodes::EndpointSettings { name: remote.name.clone(), endpoint, heads })
+    Ok(nodes::NodeSettings { name: remote.name.clone(), endpoint, heads, role })
 }

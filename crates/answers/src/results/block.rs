@@ -45,6 +45,13 @@ pub(crate) fn write_block<E>(
     Ok(())
 }
 
+/// Writes the header of a block with this hash.
+pub(crate) fn write_block_header(header: &Header, hash: B256, json: &mut Json<'_>) {
+    let mut object = json.object();
+    write_header(header, hash, &mut object);
+    object.end();
+}
+
 /// Writes an uncle: a header that has neither transactions nor uncles of its own.
 pub(crate) fn write_uncle(uncle: &Header, json: &mut Json<'_>) {
     let mut object = json.object();

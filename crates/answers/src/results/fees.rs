@@ -1,7 +1,9 @@
 //! Fee suggestions and fee histories, computed from headers and transactions of any source.
 
+use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
 use methods::Percentile;
+use nodes::proven::FeeFields;
 use parking_lot::Mutex;
 
 use super::json::Json;
@@ -63,6 +65,21 @@ pub(crate) struct BlockFees {
     pub(crate) blob_fee: u128,
     pub(crate) blob_gas_used: u64,
     pub(crate) blob_gas_max: u64,
+}
+
+impl BlockFees {
+    /// The fees of a block with these blob parameters.
+    pub(crate) fn of(fields: &FeeFields, blobs: Option<BlobParams>) -> Self {
+        let blob_fee = blobs.zip(fields.excess_blob_gas).map(|(params, excess)| params.calc_blob_fee(excess));
+        Self {
+            base_fee: fields.base_fee.unwrap_or(0),
+            gas_used: fields.gas_used,
+            gas_limit: fields.gas_limit,
+            blob_fee: blob_fee.unwrap_or(0),
+            blob_gas_used: fields.blob_gas_used.unwrap_or(0),
+            blob_gas_max: blobs.map_or(0, |params| params.max_blob_gas_per_block()),
+        }
+    }
 }
 
 /// The fees of some blocks, and of the one after them.

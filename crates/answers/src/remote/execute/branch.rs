@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
-use crate::remote::pool_source::PoolSource;
+use crate::remote::blocks::Blocks;
 
 /// Blocks below the window whose headers are fetched at once, from a block that a quorum confirms downwards.
 const SPAN_BLOCKS: u64 = 1_024;
@@ -42,7 +42,7 @@ impl From<archive::StoreError> for NoBranch {
     }
 }
 
-impl PoolSource {
+impl Blocks {
     /// Finds what an archive lacks to be at the head of the view. `lowest` is the lowest block of the archive whose successors
     /// can be replaced.
     pub(super) async fn branch_of(

@@ -11,7 +11,7 @@ use alloy_consensus::BlockBody;
 use archive::{Block, ImportError, ImportObserver, ImportProgress};
 use futures_util::{Stream, StreamExt, stream};
 use methods::BlockRef;
-use nodes::{CanonicalChain, Supplier};
+use nodes::CanonicalChain;
 use resources::{AccountId, DiskWriter, WhenDown, counted};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -20,9 +20,10 @@ use super::branch::{MissingBranch, NoBranch};
 use super::worker::ExecutionWorker;
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
-use crate::remote::executed_chain::{EXECUTE_TASK, ExecutedChain, ExecutionState, ReplacedBranch};
+use crate::remote::blocks::Blocks;
+use crate::remote::executed_chain::{EXECUTE_TASK, ExecutedChain, ExecutionState};
 use crate::remote::follow_thread::{
-    ChainChanges, FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX,
+    ChainReceiver, FETCH_TIME_MAX, FollowThread, TRIED_AGAIN_AFTER, UNPROVEN_ATTEMPTS_MAX,
 };
 use crate::remote::pool_source::PoolSource;
 
@@ -44,7 +45,7 @@ pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
     let Some(executed_chain) = remote.executed_chain().cloned() else { return Ok(None) };
     let task = remote.supervisor.task(EXECUTE_TASK, WhenDown::Degraded);
     let (remote, worker, account) =
-        (Arc::clone(remote), Arc::new(ExecutionWorker::start()?), AccountId::unique());
+        (Arc::clone(&remote.blocks), Arc::new(ExecutionWorker::start()?), AccountId::unique());
     let thread = FollowThread::start(task, move || {
         let (remote, executed_chain) = (Arc::clone(&remote), Arc::clone(&executed_chain));
         let worker = Arc::clone(&worker);
@@ -55,7 +56,7 @@ pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
                 worker,
                 account,
                 is_written: true,
-                unknown_types: 0,
+                unproven: 0,
             };
             // After a panic, blocks that the worker has begun are finished first.
             let _idle = live.worker.run(|| ()).await;
@@ -66,23 +67,23 @@ pub(crate) fn start_executing(remote: &Arc<PoolSource>) -> io::Result<Option<Fol
 }
 
 struct ExecutionLoop<'a> {
-    remote: &'a PoolSource,
+    remote: &'a Blocks,
     executed_chain: &'a Arc<ExecutedChain>,
     worker: Arc<ExecutionWorker>,
-    /// In whose share of the pool of threads blocks are proven: nobody else's.
+    /// The account that the proofs of new blocks are charged to; no caller uses it.
     account: AccountId,
     /// Whether the last attempt to write the archive went well.
     is_written: bool,
-    /// Times in a row that a block could not be proven, because it is said to have a transaction of an unknown type.
-    unknown_types: u32,
+    /// Times in a row that a block could not be proven.
+    unproven: u32,
 }
 
 /// Why not all blocks were executed.
 enum NotExecuted {
     /// Nodes did not give what was asked, or the view has changed.
     Temporary,
-    /// A node said that the block has a transaction of an unknown type.
-    UnknownType(String),
+    /// A node said that the block has a transaction of an unknown type, or its data fails its proof.
+    Unproven(String),
     /// The archive cannot be read or written.
     Disk(String),
     /// Trying again cannot succeed.
@@ -106,9 +107,9 @@ impl ExecutionLoop<'_> {
     }
 
     /// Executes what is missing, or some of it. Gives how long to wait for a change of the view.
-    async fn step(&mut self, chain: &Arc<CanonicalChain>, changes: &mut ChainChanges) -> Duration {
+    async fn step(&mut self, chain: &Arc<CanonicalChain>, changes: &mut ChainReceiver) -> Duration {
         let advanced = self.advance(chain, changes).await;
-        self.executed_chain.forget_old_snapshots(self.remote.pool());
+        self.executed_chain.forget_old_snapshot(&self.remote.pool);
         let has_failed_before =
             !std::mem::replace(&mut self.is_written, !matches!(advanced, Err(NotExecuted::Disk(_))));
         match &advanced {
@@ -118,8 +119,8 @@ impl ExecutionLoop<'_> {
             }
             Err(_) => {}
         }
-        let is_unknown = matches!(advanced, Err(NotExecuted::UnknownType(_)));
-        self.unknown_types = if is_unknown { self.unknown_types + 1 } else { 0 };
+        let is_unproven = matches!(advanced, Err(NotExecuted::Unproven(_)));
+        self.unproven = if is_unproven { self.unproven + 1 } else { 0 };
         match advanced {
             Ok(true) => {
                 self.executed_chain.set_state(ExecutionState::AtHead);
@@ -130,7 +131,7 @@ impl ExecutionLoop<'_> {
                 Duration::ZERO
             }
             Err(NotExecuted::Temporary) => TRIED_AGAIN_AFTER,
-            Err(NotExecuted::UnknownType(_)) if self.unknown_types < UNKNOWN_TYPES_MAX => TRIED_AGAIN_AFTER,
+            Err(NotExecuted::Unproven(_)) if self.unproven < UNPROVEN_ATTEMPTS_MAX => TRIED_AGAIN_AFTER,
             Err(NotExecuted::Disk(cause)) => {
                 if !has_failed_before {
                     tracing::error!(
@@ -142,7 +143,7 @@ impl ExecutionLoop<'_> {
                 self.executed_chain.set_state(ExecutionState::Stopped(reason));
                 TRIED_AGAIN_AFTER
             }
-            Err(NotExecuted::Permanent(reason) | NotExecuted::UnknownType(reason)) => {
+            Err(NotExecuted::Permanent(reason) | NotExecuted::Unproven(reason)) => {
                 self.executed_chain.set_stopped(reason);
                 STOPPED_TRIED_AGAIN_AFTER
             }
@@ -153,7 +154,7 @@ impl ExecutionLoop<'_> {
     async fn advance(
         &self,
         chain: &Arc<CanonicalChain>,
-        changes: &mut ChainChanges,
+        changes: &mut ChainReceiver,
     ) -> Result<bool, NotExecuted> {
         let archive = self.executed_chain.archive();
         archive.set_finalized(chain.finalized().map(|block| block.number));
@@ -165,11 +166,11 @@ impl ExecutionLoop<'_> {
         // It would keep pages from being used again while blocks are executed.
         drop(snapshot);
         let mut branch = branch.map_err(|reason| why_no_branch(reason, head, lowest))?;
-        if branch.blocks.is_empty() {
+        if branch.blocks.is_empty() && !self.is_reverted(head, branch.ancestor)? {
             return Ok(true);
         }
         add_deep_blocks(chain, &branch.blocks);
-        let is_last = branch.blocks.last().map(|block| block.hash) == Some(chain.head().hash);
+        let is_last = branch.blocks.last().is_none_or(|block| block.hash == chain.head().hash);
         if branch.ancestor == head {
             self.extend(chain, branch).await?;
             return Ok(is_last);
@@ -178,6 +179,16 @@ impl ExecutionLoop<'_> {
         branch.blocks.truncate(REPLACED_AT_ONCE);
         self.reorganise(chain, branch, changes).await?;
         Ok(is_last && is_whole)
+    }
+
+    /// Whether the nodes have removed the blocks of the archive above their head. Where those are final, because they were imported or
+    /// are old, real nodes are late, and a development node has gone back too far.
+    fn is_reverted(&self, head: u64, newest_common: u64) -> Result<bool, NotExecuted> {
+        let can_go_back = || {
+            let can_go_back = self.executed_chain.archive().can_go_back_to(newest_common);
+            can_go_back.map_err(|cause| NotExecuted::Disk(cause.to_string()))
+        };
+        Ok(newest_common < head && (self.remote.pool.view().mines_on_demand() || can_go_back()?))
     }
 
     /// Another genesis means another chain, and none of its blocks fits.
@@ -235,7 +246,7 @@ impl ExecutionLoop<'_> {
         &self,
         chain: &CanonicalChain,
         branch: MissingBranch,
-        changes: &mut ChainChanges,
+        changes: &mut ChainReceiver,
     ) -> Result<(), NotExecuted> {
         let mut blocks = Vec::with_capacity(branch.blocks.len());
         let mut fetched = std::pin::pin!(self.fetch(chain, &branch.blocks));
@@ -248,12 +259,7 @@ impl ExecutionLoop<'_> {
         let (executed_chain, ancestor) = (Arc::clone(self.executed_chain), branch.ancestor);
         let depth = executed_chain.head().saturating_sub(ancestor);
         tracing::info!(depth, ancestor, blocks = blocks.len(), "the chain is reorganised");
-        executed_chain
-            .remember_replaced(ReplacedBranch { ancestor, snapshot: executed_chain.source().snapshot() });
         let replaced = self.worker.run(move || executed_chain.archive().reorganise(ancestor, blocks)).await;
-        if !matches!(replaced, Ok(Ok(Ok(_)))) {
-            self.executed_chain.forget_newest_replaced();
-        }
         executed(replaced)?;
         self.executed_chain.counts.reorganisations.fetch_add(1, Relaxed);
         self.executed_chain.counts.blocks.fetch_add(branch.blocks.len() as u64, Relaxed);
@@ -271,12 +277,13 @@ impl ExecutionLoop<'_> {
 
     fn asking<'c>(&self, chain: &'c CanonicalChain) -> Asking<'c> {
         let deadline = Instant::now() + FETCH_TIME_MAX;
-        Asking { account: self.account, caller: self.account, chain, deadline, supplier: Supplier::Nodes }
+        Asking { account: self.account, caller: self.account, chain, deadline, only: None }
     }
 
     async fn fetch_one(&self, chain: &CanonicalChain, block: BlockRef) -> Result<Block, NotExecuted> {
         let asking = self.asking(chain);
-        let held = |failure| why_not_fetched(failure, block.number);
+        let held =
+            |failure| why_not_fetched(failure, block.number, self.remote.pool.why_unproven(block.number));
         let body = self.remote.body(asking, block).await.map_err(held)?;
         let uncles = self.remote.uncles(asking, &body).await.map_err(held)?;
         Ok(Block {
@@ -290,11 +297,14 @@ impl ExecutionLoop<'_> {
     }
 }
 
-/// Whether a branch is still part of the chain of the view.
-fn still_leads_there(changes: &ChainChanges, branch: &MissingBranch) -> bool {
+/// Whether a branch is still part of the chain of the view, and one without blocks all that follows its ancestor.
+fn still_leads_there(changes: &ChainReceiver, branch: &MissingBranch) -> bool {
     let chain = changes.borrow();
-    let last = branch.blocks.last();
-    last.zip(chain.as_ref()).is_some_and(|(last, chain)| chain.by_hash(&last.hash).is_some())
+    let leads_there = |chain: &Arc<CanonicalChain>| match branch.blocks.last() {
+        Some(last) => chain.by_hash(&last.hash).is_some(),
+        None => chain.head().number == branch.ancestor,
+    };
+    chain.as_ref().is_some_and(leads_there)
 }
 
 /// Adds blocks below the window to the chain of the view. The newest of them leads to all others by the hashes of parents: if only
@@ -305,10 +315,10 @@ fn add_deep_blocks(chain: &CanonicalChain, blocks: &[BlockRef]) {
     if chain.by_number(newest.number) != Some(newest) {
         return;
     }
-    let given_by = chain.given_by(newest.number);
+    let trust = chain.trust(newest.number);
     for block in blocks.iter().map(id) {
-        match given_by {
-            Some(given_by) => chain.add_reported_block(block, given_by),
+        match trust {
+            Some(trust) => chain.add_reported_block(block, trust),
             None => chain.add_linked_block(block),
         }
     }
@@ -326,12 +336,12 @@ fn why_no_branch(reason: NoBranch, head: u64, lowest: u64) -> NotExecuted {
     }
 }
 
-fn why_not_fetched(failure: Failure, number: u64) -> NotExecuted {
+fn why_not_fetched(failure: Failure, number: u64, why_unproven: Option<String>) -> NotExecuted {
     match failure {
-        Failure::CannotBeProven { transaction_type } => NotExecuted::UnknownType(format!(
+        Failure::CannotBeProven { transaction_type } => NotExecuted::Unproven(format!(
             "block {number} has a transaction of type {transaction_type:#x}, which is unknown to this version"
         )),
-        _ => NotExecuted::Temporary,
+        _ => why_unproven.map_or(NotExecuted::Temporary, NotExecuted::Unproven),
     }
 }
 

@@ -20,18 +20,12 @@ pub(super) struct AlignedChains {
     chain: Option<Arc<CanonicalChain>>,
     /// The newest block that both have; `None` where that is not known.
     common: Option<u64>,
-    /// Chains that the archive had before, the newest first.
-    replaced: Vec<Arc<dyn Source>>,
 }
 
 impl AlignedChains {
-    pub(super) fn new(
-        snapshot: Arc<dyn Source>,
-        chain: Option<Arc<CanonicalChain>>,
-        replaced: Vec<Arc<dyn Source>>,
-    ) -> Self {
+    pub(super) fn new(snapshot: Arc<dyn Source>, chain: Option<Arc<CanonicalChain>>) -> Self {
         let common = chain.as_ref().and_then(|chain| newest_common_block(&*snapshot, chain));
-        Self { snapshot, chain, common, replaced }
+        Self { snapshot, chain, common }
     }
 
     pub(super) fn is_of(&self, snapshot: &Arc<dyn Source>, chain: Option<&Arc<CanonicalChain>>) -> bool {
@@ -40,7 +34,7 @@ impl AlignedChains {
             (None, None) => true,
             _ => false,
         };
-        // That the archive's head is on the chain may be learned later, where it is below the window.
+        // Below the window, whether the archive's head is canonical may become known later.
         let is_settled =
             self.common.is_some() || chain.is_none_or(|chain| self.snapshot.head().number >= chain.lowest());
         is_same_chain && is_settled && addr_eq(Arc::as_ptr(&self.snapshot), Arc::as_ptr(snapshot))
@@ -76,20 +70,12 @@ impl AlignedChains {
         }
     }
 
-    /// The chain that a query is about if it names a block that was reorganised away.
-    fn replaced_chain_of(&self, query: &Query<BlockParam>) -> Option<&Arc<dyn Source>> {
-        if self.replaced.is_empty() {
-            return None;
-        }
-        let Some(BlockParam::Hash { hash, must_be_canonical: false }) = query.blocks().next() else {
-            return None;
-        };
-        let has_it = |chain: &dyn Source| chain.block_by_hash(hash).is_ok_and(|found| found.is_some());
-        if has_it(&*self.snapshot) || self.chain.as_ref().is_some_and(|chain| chain.by_hash(&hash).is_some())
-        {
-            return None;
-        }
-        self.replaced.iter().find(|chain| has_it(&***chain))
+    /// Whether a block is named that was reorganised away. The archive does not have it any more.
+    fn is_side_block(&self, block: BlockParam) -> bool {
+        let BlockParam::Hash { hash, .. } = block else { return false };
+        let is_side_block = |chain: &Arc<CanonicalChain>| chain.side_block(&hash).is_some();
+        self.chain.as_ref().is_some_and(is_side_block)
+            && !self.snapshot.block_by_hash(hash).is_ok_and(|found| found.is_some())
     }
 
     /// A mark of the view, and never above what was executed.
@@ -130,10 +116,6 @@ impl ChainView for AlignedChains {
     fn block_by_hash(&self, hash: B256) -> Result<Option<BlockRef>, Failure> {
         self.snapshot.block_by_hash(hash)
     }
-
-    fn side_block(&self, hash: B256) -> Option<BlockRef> {
-        self.replaced.iter().find_map(|chain| chain.block_by_hash(hash).ok().flatten())
-    }
 }
 
 impl Source for AlignedChains {
@@ -157,7 +139,7 @@ pub(crate) struct ExecutedView {
 impl ExecutedView {
     pub(super) fn new(chains: Arc<AlignedChains>, pool: &Pool) -> Self {
         // When no node answers, an archive that is a little behind is better than nothing.
-        let answers_all = chains.is_at_head() || chains.is_only_behind() && pool.is_silent();
+        let answers_all = chains.is_at_head() || chains.is_only_behind() && pool.all_unreachable();
         Self { source: Arc::clone(&chains) as Arc<dyn Source>, chains, answers_all }
     }
 
@@ -167,8 +149,8 @@ impl ExecutedView {
             let mut blocks = query.blocks().peekable();
             blocks.peek().is_some() && blocks.all(|block| self.chains.has(block))
         };
-        let replaced = self.chains.replaced_chain_of(query);
-        replaced.or_else(|| (self.answers_all || has_blocks()).then_some(&self.source))
+        let is_ours = self.answers_all && !query.blocks().any(|block| self.chains.is_side_block(block));
+        (is_ours || has_blocks()).then_some(&self.source)
     }
 
     pub(crate) fn canonical_chain(&self) -> Option<&Arc<CanonicalChain>> {

@@ -11,16 +11,18 @@ use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream;
 use methods::BlockRef;
-use nodes::Supplier;
+use nodes::CanonicalChain;
 use nodes::proven::{ProvenBody, ProvenReceipts, ProvenUncles};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::live::{ENCODED_AT_ONCE_BYTES_MAX, encoded, reorganised};
 use crate::failure::Failure;
+use crate::remote::asking::FetchTerms;
+use crate::remote::block_ids::block_of;
+use crate::remote::block_retries::UNPROVEN_PAUSE_MAX;
+use crate::remote::blocks::Blocks;
 use crate::remote::follow_thread::{FETCH_TIME_MAX, TRIED_AGAIN_AFTER};
 use crate::remote::followed_chain::{BlockWriter, FollowedChain};
-use crate::remote::pool_source::PoolSource;
-use crate::remote::proven_blocks::{FetchTerms, block_of};
 use crate::remote::recent_blocks::RecentBlock;
 use crate::remote::{encode, node_failures};
 
@@ -48,12 +50,14 @@ const PROGRESS_LOGGED_EVERY: Duration = Duration::from_secs(10);
 enum Unfilled {
     /// No node has it, or the disk cannot be written: later.
     Later,
+    /// What nodes have of it fails its proof: much later.
+    Unproven,
     /// The stored blocks are not of this chain.
     Contradiction(String),
 }
 
 /// Fills what is missing, for ever. Returns why that is impossible.
-pub(super) async fn fill(remote: &PoolSource, followed: &FollowedChain) -> String {
+pub(super) async fn fill(remote: &Blocks, followed: &FollowedChain) -> String {
     let mut filling =
         Filling { remote, followed, block_bytes: BYTES_AT_ONCE_MAX / CHUNK_BLOCKS_MIN as usize };
     let mut pause = TRIED_AGAIN_AFTER;
@@ -72,6 +76,11 @@ pub(super) async fn fill(remote: &PoolSource, followed: &FollowedChain) -> Strin
                 let _woken = timeout(pause, followed.grown.notified()).await;
                 pause = (pause * 2).min(TRIED_AGAIN_AFTER_MAX);
             }
+            Err(Unfilled::Unproven) => {
+                pause = if followed.filled_blocks() > before { TRIED_AGAIN_AFTER } else { pause };
+                sleep(pause).await;
+                pause = (pause * 2).min(UNPROVEN_PAUSE_MAX);
+            }
         }
     }
 }
@@ -87,7 +96,7 @@ struct Gap {
 
 impl FollowedChain {
     /// Blocks that are missing below the newest stored ones, as far down as the settings want.
-    fn next_gap(&self, remote: &PoolSource) -> Option<Gap> {
+    fn next_gap(&self, remote: &Blocks) -> Option<Gap> {
         let epoch = remote.pool.canonical_chain()?.epoch();
         let linked_from = self.linked_from(epoch)?;
         let snapshot = self.snapshot();
@@ -109,7 +118,7 @@ impl FollowedChain {
 }
 
 struct Filling<'a> {
-    remote: &'a PoolSource,
+    remote: &'a Blocks,
     followed: &'a FollowedChain,
     /// Bytes of a block of the last chunk, on average.
     block_bytes: usize,
@@ -182,9 +191,15 @@ impl Filling<'_> {
         else {
             return Ok(());
         };
+        let is_of_chain = |chain: Arc<CanonicalChain>| {
+            chain.epoch() == epoch && blocks.iter().all(|block| block.number() <= chain.head().number)
+        };
+        if !self.remote.pool.canonical_chain().is_some_and(is_of_chain) {
+            return Err(Unfilled::Later);
+        }
         let count = blocks.len() as u64;
         let write = move || followed.put_blocks(BlockWriter::MissingBlocks, None, &blocks);
-        match self.remote.run_sized(self.followed.account, usize::MAX, 0, write).await {
+        match self.remote.workers.run_sized(self.followed.account, usize::MAX, 0, write).await {
             Ok(Ok(())) => {
                 self.followed.add_filled_blocks(count);
                 self.followed.extend_link(epoch, last);
@@ -233,19 +248,19 @@ impl Filling<'_> {
     async fn claimed_body(&self, number: u64) -> Option<Arc<ProvenBody>> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.remote.proving(self.followed.account, delivery.len(), move || {
+            self.remote.workers.proving(self.followed.account, delivery.len(), move || {
                 ProvenBody::read_of_number(&delivery, number)
             })
         };
         let deadline = Instant::now() + FETCH_TIME_MAX;
         let call = encode::whole_block_of_number(number).for_account(self.followed.account);
-        let fetched = self.remote.pool.fetch(Supplier::Nodes, &call, &prove, deadline).await;
+        let fetched = self.remote.pool.fetch(None, &call, &prove, deadline).await;
         fetched.map_err(node_failures::of_fetch).ok().map(Arc::new)
     }
 
     fn terms(&self) -> FetchTerms {
         let (pays, deadline) = (self.followed.account, Instant::now() + FETCH_TIME_MAX);
-        FetchTerms { pays, deadline, supplier: Supplier::Nodes }
+        FetchTerms { pays, deadline, only: None }
     }
 
     async fn body(&self, block: BlockRef) -> Result<Arc<ProvenBody>, Unfilled> {
@@ -268,11 +283,16 @@ impl Filling<'_> {
         let whole = parts.map_err(|failure| self.unfilled(block, &failure))?;
         let bytes = whole.bytes();
         let encode = move || encoded(&whole);
-        let encoded = self.remote.run_sized(terms.pays, bytes, ENCODED_AT_ONCE_BYTES_MAX, encode).await;
+        let encoded =
+            self.remote.workers.run_sized(terms.pays, bytes, ENCODED_AT_ONCE_BYTES_MAX, encode).await;
         encoded.map(|encoded| (encoded, bytes)).map_err(|failure| self.unfilled(block, &failure))
     }
 
     fn unfilled(&self, block: BlockRef, failure: &Failure) -> Unfilled {
+        // The log says so already.
+        if self.remote.pool.why_unproven(block.number).is_some() {
+            return Unfilled::Unproven;
+        }
         tracing::warn!(
             number = block.number,
             ?failure,

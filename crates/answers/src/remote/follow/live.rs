@@ -8,15 +8,16 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use methods::{BlockParam, BlockRef};
 use nodes::view::WINDOW_BLOCKS;
-use nodes::{CanonicalChain, GivenBy, Standing, Supplier};
+use nodes::{CanonicalChain, Standing, TrustMark};
 use tokio::time::{Instant, timeout};
 
 use crate::failure::Failure;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::block_ref;
-use crate::remote::follow_thread::{ChainChanges, FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNKNOWN_TYPES_MAX};
+use crate::remote::block_retries::FetchProblem;
+use crate::remote::blocks::Blocks;
+use crate::remote::follow_thread::{ChainReceiver, FETCH_TIME_MAX, TRIED_AGAIN_AFTER, UNPROVEN_ATTEMPTS_MAX};
 use crate::remote::followed_chain::{BlockWriter, FollowedChain};
-use crate::remote::pool_source::PoolSource;
 use crate::remote::recent_blocks::{RECENT_BYTES_MAX, RecentBlock};
 
 /// Blocks below the head that are never written: no live network has reorganised as many.
@@ -33,11 +34,13 @@ const GROUP_BLOCKS_MAX: usize = 128;
 /// Bytes of blocks in one write; blocks that were fetched again for it are counted nowhere else.
 const GROUP_BYTES_MAX: usize = 64 << 20;
 
+const ODD_HEADER: &str = "its header has members of a later fork without those of an earlier one";
+
 /// Encoding a block of this size takes less than 200 µs.
 pub(super) const ENCODED_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Follows the view for ever. Returns why that is impossible.
-pub(super) async fn keep_up(remote: &PoolSource, followed: &FollowedChain) -> String {
+pub(super) async fn keep_up(remote: &Blocks, followed: &FollowedChain) -> String {
     let changes = remote.pool.view().changes();
     let mut live =
         FollowLoop { remote, followed, head: None, unknown_types: 0, lowest_in_memory: 0, changes };
@@ -52,13 +55,16 @@ pub(super) async fn keep_up(remote: &PoolSource, followed: &FollowedChain) -> St
         };
         match is_done {
             true => _ = live.changes.changed().await,
-            false => _ = timeout(TRIED_AGAIN_AFTER, live.changes.changed()).await,
+            false => {
+                let pause = followed.next_fetch_in().unwrap_or(TRIED_AGAIN_AFTER);
+                _ = timeout(pause, live.changes.changed()).await;
+            }
         }
     }
 }
 
 struct FollowLoop<'a> {
-    remote: &'a PoolSource,
+    remote: &'a Blocks,
     followed: &'a FollowedChain,
     /// The head of the view when it was last looked at.
     head: Option<BlockRef>,
@@ -66,7 +72,7 @@ struct FollowLoop<'a> {
     unknown_types: u32,
     /// Blocks below this number are not kept in memory, because those above it take all that there is.
     lowest_in_memory: u64,
-    changes: ChainChanges,
+    changes: ChainReceiver,
 }
 
 impl FollowLoop<'_> {
@@ -75,6 +81,9 @@ impl FollowLoop<'_> {
         self.check_chain(chain)?;
         self.link(chain).await?;
         self.followed.record_started();
+        if !self.remove_reverted(chain).await {
+            return Ok(false);
+        }
         let wanted = self.wanted(chain);
         let all_fetched = self.fetch(chain, wanted.clone()).await?;
         let all_stored = self.store(chain, wanted).await?;
@@ -100,8 +109,8 @@ impl FollowLoop<'_> {
         let Some(range) = snapshot.ranges().next_back() else { return Ok(()) };
         let number = chain.head().number.min(*range.end());
         let is_deep = number < chain.lowest();
-        let stands = |given_by: Option<GivenBy>| {
-            given_by.is_none_or(|given_by| self.remote.pool().standing(given_by) == Standing::Good)
+        let stands = |trust: Option<TrustMark>| {
+            trust.is_none_or(|trust| self.remote.pool.standing(trust) == Standing::Good)
         };
         if !range.contains(&number) || is_deep && self.followed.newest_link(chain).is_some_and(stands) {
             return Ok(());
@@ -118,7 +127,7 @@ impl FollowLoop<'_> {
         let Some(canonical) = chain.by_number(number) else { return Ok(()) };
         match snapshot.header(number) {
             Ok(Some(header)) if header.hash == canonical.hash => {
-                self.followed.link(chain.epoch(), number, chain.given_by(number));
+                self.followed.link(chain.epoch(), number, chain.trust(number));
                 Ok(())
             }
             // Nodes may lie about an old block. That the stored one is wrong is proven where new blocks meet the stored ones.
@@ -142,6 +151,24 @@ impl FollowLoop<'_> {
         }
     }
 
+    /// Removes stored blocks above the head if the nodes have gone back to it. `false` if the disk cannot be written.
+    async fn remove_reverted(&self, chain: &CanonicalChain) -> bool {
+        let newest = self.followed.snapshot().ranges().next_back().map(|range| *range.end());
+        let head = chain.head().number;
+        let Some(from) = newest.filter(|newest| self.remote.pool.view().has_gone_back(*newest, head)) else {
+            return true;
+        };
+        let Some(followed) = self.remote.followed_chain().cloned() else { return true };
+        tracing::warn!(
+            from,
+            to = head,
+            "the nodes went back to an older block; removing the stored blocks above it"
+        );
+        let remove = move || followed.remove_above(head);
+        let removed = self.remote.workers.run_sized(self.followed.account, usize::MAX, 0, remove).await;
+        matches!(removed, Ok(Ok(())))
+    }
+
     /// The blocks that should be in memory or, the lower ones, in the file.
     fn wanted(&self, chain: &CanonicalChain) -> RangeInclusive<u64> {
         let head = chain.head().number;
@@ -163,12 +190,13 @@ impl FollowLoop<'_> {
     ) -> Result<bool, String> {
         let missing = self.missing(chain, wanted);
         let this = &*self;
-        let fetches = missing.into_iter().map(|block| this.fetch_block(chain, block));
+        let fetches = missing.into_iter().map(|block| this.fetch_missing(chain, block));
         let mut fetches = stream::iter(fetches).buffer_unordered(BLOCKS_AT_ONCE);
         let (mut is_done, mut unknown_type) = (true, None);
-        while let Some(fetched) = fetches.next().await {
+        while let Some((missing, fetched)) = fetches.next().await {
             match fetched {
                 Ok(block) => {
+                    this.followed.record_fetched(missing.number);
                     let mut recent = this.followed.recent.write();
                     recent.put(block);
                     // What is left is below it, and there is no room for it.
@@ -180,7 +208,7 @@ impl FollowLoop<'_> {
                     is_done = false;
                     unknown_type = Some(transaction_type);
                 }
-                Err(_) => is_done = false,
+                Err(failure) => this.record_failure(missing, &failure),
             }
             // A newer head comes first.
             if this.changes.has_changed().unwrap_or(false) {
@@ -189,21 +217,36 @@ impl FollowLoop<'_> {
         }
         drop(fetches);
         self.unknown_types = if unknown_type.is_some() { self.unknown_types + 1 } else { 0 };
-        match unknown_type.filter(|_| self.unknown_types >= UNKNOWN_TYPES_MAX) {
+        match unknown_type.filter(|_| self.unknown_types >= UNPROVEN_ATTEMPTS_MAX) {
             Some(unknown) => Err(format!("a block has a transaction of the unknown type {unknown:#x}")),
-            None => Ok(is_done),
+            None => Ok(is_done && self.followed.next_fetch_in().is_none()),
         }
     }
 
-    /// Canonical blocks that are not in memory, downwards.
+    /// Lets a block that could not be fetched wait, longer each time.
+    fn record_failure(&self, block: BlockRef, failure: &Failure) {
+        let why_unproven = match failure {
+            Failure::OddHeader => Some(ODD_HEADER.to_owned()),
+            _ => self.remote.pool.why_unproven(block.number),
+        };
+        let problem = why_unproven.map_or(FetchProblem::Undelivered, FetchProblem::Unproven);
+        let is_new = self.followed.record_not_fetched(block, problem);
+        if is_new && *failure == Failure::OddHeader {
+            tracing::warn!(number = block.number, reason = ODD_HEADER, "a block cannot be stored");
+        }
+    }
+
+    /// Canonical blocks that are not in memory and may be fetched now, downwards.
     fn missing(&mut self, chain: &CanonicalChain, wanted: RangeInclusive<u64>) -> Vec<BlockRef> {
         let head = block_ref(chain.head());
         let before = self.head.replace(head);
         let is_reorganised = before.is_some_and(|before| chain.by_hash(&before.hash).is_none());
         let mut recent = self.followed.recent.write();
         let mut missing = Vec::new();
-        let wanted = *wanted.start().max(&self.lowest_in_memory)..=*wanted.end();
-        for block in wanted.rev().filter_map(|number| chain.by_number(number)).map(block_ref) {
+        let lowest = *wanted.start().max(&self.lowest_in_memory);
+        for block in
+            (lowest..=*wanted.end()).rev().filter_map(|number| chain.by_number(number)).map(block_ref)
+        {
             match recent.get(&block.hash).cloned() {
                 // Its transactions may have been in other blocks meanwhile.
                 Some(known) if is_reorganised => recent.put(known),
@@ -211,12 +254,21 @@ impl FollowLoop<'_> {
                 None => missing.push(block),
             }
         }
-        missing
+        drop(recent);
+        self.followed.due(chain, lowest, missing)
+    }
+
+    async fn fetch_missing(
+        &self,
+        chain: &CanonicalChain,
+        block: BlockRef,
+    ) -> (BlockRef, Result<RecentBlock, Failure>) {
+        (block, self.fetch_block(chain, block).await)
     }
 
     async fn fetch_block(&self, chain: &CanonicalChain, block: BlockRef) -> Result<RecentBlock, Failure> {
         let (account, deadline) = (self.followed.account, Instant::now() + FETCH_TIME_MAX);
-        let asking = Asking { account, caller: account, chain, deadline, supplier: Supplier::Nodes };
+        let asking = Asking { account, caller: account, chain, deadline, only: None };
         let body = self.remote.body(asking, block).await?;
         let (uncles, receipts) =
             tokio::try_join!(self.remote.uncles(asking, &body), self.remote.receipts(asking, &body))?;
@@ -286,7 +338,7 @@ impl FollowLoop<'_> {
             let blocks: Vec<_> = group.iter().map(encoded).collect();
             followed.put_blocks(BlockWriter::NewBlocks, new_chain, &blocks)
         };
-        let written = self.remote.run_sized(self.followed.account, usize::MAX, 0, write).await;
+        let written = self.remote.workers.run_sized(self.followed.account, usize::MAX, 0, write).await;
         matches!(written, Ok(Ok(())))
     }
 
@@ -334,7 +386,7 @@ pub(super) fn encoded(block: &RecentBlock) -> EncodedBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::test_source::chain_of_head;
+    use crate::remote::test_blocks::chain_of_head;
 
     /// Where nothing is finalized, blocks were stored as final at a depth of 64, although they can be reorganised as long as
     /// they are in the window.

@@ -6,17 +6,17 @@ use archive::{BlocksFileSnapshot, StoreError};
 use nodes::view::{SeenBlock, WINDOW_BLOCKS};
 use tokio::time::timeout;
 
+use crate::remote::blocks::Blocks;
 use crate::remote::followed_chain::FollowedChain;
-use crate::remote::pool_source::PoolSource;
 
 /// How long nodes have to show their chain before the stored blocks are served: they are older than theirs.
 const NODES_FIRST: Duration = Duration::from_secs(10);
 
 /// Serves the stored blocks if no node answers, once.
-pub(super) async fn restore_while_silent(remote: &PoolSource, followed: &FollowedChain) {
+pub(super) async fn restore_while_silent(remote: &Blocks, followed: &FollowedChain) {
     let view = remote.pool.view();
     while timeout(NODES_FIRST, view.ready()).await.is_err() {
-        if !remote.pool.is_silent() {
+        if !remote.pool.all_unreachable() {
             continue;
         }
         match newest_blocks(&followed.snapshot()) {

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::LogSearch;
 use super::blooms::FilterBlooms;
 use crate::failure::Failure;
+use crate::remote::asking::FetchKey;
 use crate::remote::block_ids::block_ref;
 use crate::remote::followed_chain::FollowedChain;
-use crate::remote::proven_blocks::FetchKey;
 
 /// Stored headers that are looked at in one job of the pool: a few milliseconds.
 const SCANNED_AT_ONCE_MAX: u64 = 16_384;
@@ -37,9 +37,9 @@ struct Scanned {
 impl LogSearch<'_> {
     /// Blocks of a range below the window that may have logs that match, upwards.
     pub(super) async fn in_deep(&self, from: u64, to: BlockRef) -> Result<Vec<BlockRef>, Failure> {
-        let lowest = self.chain.lowest();
+        let lowest = self.asking.chain.lowest();
         // The lowest block of the window names the one below it.
-        let below_window = self.chain.block(lowest).map(|block| block.parent);
+        let below_window = self.asking.chain.block(lowest).map(|block| block.parent);
         let top = match (lowest.checked_sub(1), below_window) {
             _ if to.number < lowest => to,
             (Some(number), Some(hash)) if from < lowest => BlockRef { number, hash },
@@ -71,14 +71,14 @@ impl LogSearch<'_> {
         if found > MAYBE_BLOCKS_MAX {
             return Some(Failure::QueryTimeout);
         }
-        let is_over = Instant::now() >= self.deadline;
+        let is_over = Instant::now() >= self.asking.deadline;
         is_over.then(|| self.too_wide(Failure::QueryTimeout, from, to))
     }
 
     /// A search that is not over at its deadline says how far the headers are there: the same query gets further.
     fn too_wide(&self, failure: Failure, from: u64, to: u64) -> Failure {
         match self.in_time(failure) {
-            Failure::QueryTimeout if self.remote.followed_chain().is_some() => {
+            Failure::QueryTimeout if self.logs.blocks.followed_chain().is_some() => {
                 Failure::NotIndexed { from, to }
             }
             other => other,
@@ -87,7 +87,7 @@ impl LogSearch<'_> {
 
     /// Looks at stored headers.
     async fn scan_stored(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
-        let Some(followed) = self.remote.followed_chain().cloned() else {
+        let Some(followed) = self.logs.blocks.followed_chain().cloned() else {
             return Ok(Scanned { next: Some(top), ..Scanned::default() });
         };
         // One look tells whether there is anything to scan in the pool.
@@ -96,16 +96,16 @@ impl LogSearch<'_> {
         }
         let filter = Arc::clone(self.filter);
         let scan = move || scan(&followed, &filter, top, from);
-        self.remote.run_sized(self.account, usize::MAX, 0, scan).await
+        self.logs.workers.run_sized(self.asking.account, usize::MAX, 0, scan).await
     }
 
     /// Fetches headers, stores them and looks at them. Chunks end at multiples of their length, so that queries which overlap
     /// share them while they are fetched.
     async fn scan_fetched(&self, top: BlockRef, from: u64) -> Result<Scanned, Failure> {
         let lowest = from.max(top.number - top.number % FETCHED_AT_ONCE_MAX);
-        let key = (FetchKey::of(self.asking(), top), lowest);
+        let key = (FetchKey::of(self.asking, top, top.hash), lowest);
         let fetch = || self.fetch_headers(top, lowest);
-        let headers = self.remote.blocks.header_fetches.share(key, self.deadline, fetch).await?;
+        let headers = self.logs.blocks.cached.header_fetches.share(key, self.asking.deadline, fetch).await?;
         let mut blooms = FilterBlooms::of(self.filter);
         let may_have_some = headers.iter().filter(|header| blooms.may_match(&header.logs_bloom));
         let found = may_have_some.map(|header| block_ref(header.id)).collect();
@@ -119,14 +119,12 @@ impl LogSearch<'_> {
     /// Fetches headers and stores those that came, even if some did not.
     async fn fetch_headers(&self, top: BlockRef, lowest: u64) -> Result<Arc<[Arc<ProvenHeader>]>, Failure> {
         let mut headers = Vec::new();
-        let fetched = self.remote.extend_headers(&mut headers, self.asking(), top, lowest).await;
-        // A partner may be on another chain than the file.
-        let followed = self.remote.followed_chain().filter(|_| self.supplier.is_of_pool());
-        if let Some(followed) = followed.cloned() {
+        let fetched = self.logs.blocks.extend_headers(&mut headers, self.asking, top, lowest).await;
+        if let Some(followed) = self.logs.blocks.followed_chain().cloned() {
             let rows: Vec<_> = headers.iter().map(|header| row(header)).collect();
             // A disk that cannot be written costs time when it is asked for again, and nothing else.
             let write = move || followed.put_headers(&rows);
-            let _not_stored = self.remote.run_sized(self.account, usize::MAX, 0, write).await;
+            let _not_stored = self.logs.workers.run_sized(self.asking.account, usize::MAX, 0, write).await;
         }
         fetched?;
         Ok(headers.into())
@@ -173,29 +171,37 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
-    use nodes::{CanonicalChain, Supplier};
+    use nodes::CanonicalChain;
     use resources::AccountId;
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::remote::test_source::{TestSource, chain_of_head, header};
+    use crate::limits::AnswerLimits;
+    use crate::remote::asking::Asking;
+    use crate::remote::logs::Logs;
+    use crate::remote::test_blocks::{TestBlocks, TestState, chain_of_head, header};
+
+    fn logs(test: &TestState) -> Logs {
+        Logs::new(Arc::clone(&test.state.blocks), Arc::clone(&test.state), AnswerLimits::default())
+    }
 
     fn search<'a>(
-        test: &'a TestSource,
-        chain: &'a Arc<CanonicalChain>,
+        logs: &'a Logs,
+        chain: &'a CanonicalChain,
         filter: &'a Arc<LogFilterParams>,
     ) -> LogSearch<'a> {
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let (remote, account, supplier) = (&test.source, AccountId::unique(), Supplier::Nodes);
-        LogSearch { remote, account, chain, filter, from: 0, deadline, supplier }
+        let account = AccountId::unique();
+        let asking = Asking { account, caller: account, chain, deadline, only: None };
+        LogSearch { logs, asking, filter, from: 0 }
     }
 
     /// Each query fetched the headers below the window by itself, however many others were fetching the same ones.
     #[tokio::test]
     async fn headers_that_are_being_fetched_are_not_fetched_again() {
-        let test = TestSource::new(1);
-        let (chain, filter) = (Arc::new(chain_of_head(9)), Arc::default());
-        let search = search(&test, &chain, &filter);
+        let test = TestState::new(TestBlocks::new(1));
+        let (logs, chain, filter) = (logs(&test), chain_of_head(9), Arc::default());
+        let search = search(&logs, &chain, &filter);
         let lower = header(0, Default::default());
         let upper = header(1, lower.hash_slow());
         let proven =
@@ -203,9 +209,9 @@ mod tests {
         let top = block_ref(proven(&upper).id);
         let (send, receive) = oneshot::channel();
         let mut receive = Some(receive);
-        let key = (FetchKey::of(search.asking(), top), 0);
-        let flights = &test.source.blocks.header_fetches;
-        let mut first = pin!(flights.share(key, search.deadline, || {
+        let key = (FetchKey::of(search.asking, top, top.hash), 0);
+        let flights = &logs.blocks.cached.header_fetches;
+        let mut first = pin!(flights.share(key, search.asking.deadline, || {
             let receive = receive.take();
             async move { receive.unwrap().await.unwrap() }
         }));
@@ -221,13 +227,14 @@ mod tests {
     /// A query with too many blocks that may have logs was told to be repeated, which never helped.
     #[tokio::test]
     async fn only_a_query_that_gets_further_is_to_be_repeated() {
-        let test = TestSource::new(1);
-        let (chain, filter) = (Arc::new(chain_of_head(9)), Arc::default());
-        let search = search(&test, &chain, &filter);
+        let test = TestState::new(TestBlocks::new(1));
+        let (logs, chain, filter) = (logs(&test), chain_of_head(9), Arc::default());
+        let search = search(&logs, &chain, &filter);
         let ended = |search: &LogSearch<'_>, found| search.reason_to_end(found, 3, 7);
         assert_eq!(ended(&search, MAYBE_BLOCKS_MAX), None);
         assert_eq!(ended(&search, MAYBE_BLOCKS_MAX + 1), Some(Failure::QueryTimeout));
-        let late = LogSearch { deadline: Instant::now(), ..search };
+        let asking = Asking { deadline: Instant::now(), ..search.asking };
+        let late = LogSearch { asking, ..search };
         assert_eq!(ended(&late, 0), Some(Failure::NotIndexed { from: 3, to: 7 }));
         assert_eq!(ended(&late, MAYBE_BLOCKS_MAX + 1), Some(Failure::QueryTimeout));
     }

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use methods::{BlockRef, LogFilterParams};
-use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenReceipts};
 use parking_lot::Mutex;
 use resources::{AccountMemory, MemoryCharge, OverBudget};
@@ -18,11 +17,11 @@ use tokio::task::yield_now;
 
 use super::LogSearch;
 use super::blooms::FilterBlooms;
-use super::piece::{LogsText, join};
+use super::text::{LogsText, join};
 use crate::failure::Failure;
 use crate::remote::block_ids::block_ref;
 use crate::remote::mined::each_log;
-use crate::remote::sized_work::COPIED_AT_ONCE_BYTES_MAX;
+use crate::remote::workers::COPIED_AT_ONCE_BYTES_MAX;
 use crate::results::LogWriter;
 use crate::results::json::Json;
 
@@ -44,15 +43,11 @@ type Searching<'a> = Pin<Box<dyn Future<Output = Result<LogsText, Failure>> + Se
 impl LogSearch<'_> {
     /// The lowest block of a range from which on its logs are proven.
     pub(super) fn proven_from(&self, from: BlockRef, to: BlockRef) -> u64 {
-        let lowest = self.chain.lowest();
+        let lowest = self.asking.chain.lowest();
         let deep_blocks = to.number.min(lowest).saturating_sub(from.number);
-        let is_provable = match self.supplier {
-            Supplier::Nodes | Supplier::Node { .. } => {
-                deep_blocks < DEEP_BLOCKS_MAX || self.remote.followed_chain().is_some()
-            }
-            Supplier::Partners { method } => {
-                deep_blocks < DEEP_BLOCKS_MAX.min(self.remote.pool.partner_calls_per_second(method))
-            }
+        let is_provable = match self.partner_quota() {
+            None => deep_blocks < DEEP_BLOCKS_MAX || self.logs.blocks.followed_chain().is_some(),
+            Some(quota) => deep_blocks < DEEP_BLOCKS_MAX.min(quota.calls_per_second),
         };
         match is_provable {
             true => from.number,
@@ -73,7 +68,8 @@ impl LogSearch<'_> {
         }
         let mut blocks = self.in_deep(from, to).await?;
         let mut blooms = FilterBlooms::of(self.filter);
-        let seen = (from.max(self.chain.lowest())..=to.number).filter_map(|number| self.chain.block(number));
+        let seen = (from.max(self.asking.chain.lowest())..=to.number)
+            .filter_map(|number| self.asking.chain.block(number));
         blocks.extend(
             seen.filter(|block| blooms.may_match(&block.logs_bloom)).map(|block| block_ref(block.id)),
         );
@@ -111,27 +107,34 @@ impl LogSearch<'_> {
     /// Puts parts of an answer together.
     pub(super) async fn joined(&self, parts: Vec<LogsText>) -> Result<Bytes, Failure> {
         let bytes = parts.iter().map(|part| part.text.len()).sum();
-        self.remote.run_sized(self.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(parts.iter())).await
+        self.logs
+            .workers
+            .run_sized(self.asking.account, bytes, COPIED_AT_ONCE_BYTES_MAX, move || join(&parts))
+            .await
     }
 
     async fn block_logs(&self, block: BlockRef, found_memory: &FoundMemory<'_>) -> Result<LogsText, Failure> {
-        let asking = self.asking();
-        let body = self.remote.body(asking, block).await?;
+        let asking = self.asking;
+        let body = self.logs.blocks.body(asking, block).await?;
         if !FilterBlooms::of(self.filter).may_match(&body.header().logs_bloom) {
             return Ok(LogsText::default());
         }
-        let receipts = self.remote.receipts(asking, &body).await?;
+        let receipts = self.logs.blocks.receipts(asking, &body).await?;
         let logs = receipts.log_count();
         let is_short =
             logs <= SEARCHED_AT_ONCE_MAX && logs * self.filter.value_count() <= COMPARED_AT_ONCE_MAX;
         let filter = Arc::clone(self.filter);
         // The block may be in no cache any more, and then nobody else accounts for it.
         let mut charge = MemoryCharge::default();
-        self.remote.memory.of(self.account).grow(&mut charge, body.bytes() + receipts.bytes())?;
+        self.logs
+            .workers
+            .memory
+            .of(self.asking.account)
+            .grow(&mut charge, body.bytes() + receipts.bytes())?;
         let search = move || (matching(&body, &receipts, &filter), charge);
         let (found, block_charge) = match is_short {
             true => search(),
-            false => self.remote.threads.run(self.account, search).await?,
+            false => self.logs.workers.threads.run(self.asking.account, search).await?,
         };
         found_memory.add(found.text.len())?;
         drop(block_charge);

@@ -6,25 +6,26 @@ use bytes::Bytes;
 use methods::{BlockPart, BlockQuery, Method, TransactionQuery};
 use nodes::proven::ProofFailure;
 use nodes::{
-    Absence, AbsenceReplies, BeforeAsking, CanonicalChain, ChainFamily, GivenBy, HistoryKind, NodeReply,
-    QuorumCall, QuorumEvent, RpcCall, Supplier,
+    Absence, AbsenceReplies, AnswersEvent, CanonicalChain, ChainFamily, HistoryKind, NodeId, NodeReply,
+    QuorumCall, RpcCall, TrustMark,
 };
 use resources::AccountId;
 
+use super::State;
 use super::decision::{QuorumDecision, Vote, Voters, decide};
 use super::statement::{Form, NoStatement, Statement};
-use crate::cache::CachedAnswer;
+use crate::cache::CacheLookup;
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::block_ids::{block_ref, head};
-use crate::remote::call_gas::SimulationGas;
+use crate::remote::blocks::history_kind;
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
-use crate::remote::pool_source::PoolSource;
-use crate::remote::sized_work::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::simulation_gas::SimulationGas;
 use crate::remote::state_mode::StateMode;
-use crate::remote::{encode, located, node_failures};
+use crate::remote::workers::PARSED_AT_ONCE_BYTES_MAX;
+use crate::remote::{encode, node_failures};
 
 /// The outcome of asking several nodes.
 enum Confirmation {
@@ -32,7 +33,7 @@ enum Confirmation {
     Proven(Result<Fetched, Failure>),
     Agreed {
         statement: Statement,
-        given_by: GivenBy,
+        trust: TrustMark,
     },
     /// No node that answers finds it, but too few of them can know.
     NotFound,
@@ -75,24 +76,24 @@ pub(in crate::remote) enum ConfirmedLogs {
     TooWide,
 }
 
-impl PoolSource {
+impl State {
     /// Whether what is in blocks is confirmed by a quorum, because headers of zkSync-like chains cannot be computed.
     pub(in crate::remote) fn confirms_blocks(&self) -> bool {
-        self.family == ChainFamily::Zksync && self.state != StateMode::Trust
+        self.blocks.family == ChainFamily::Zksync && self.mode != StateMode::Trust
     }
 
     /// The answer on which a quorum of the nodes agrees; `None` for questions that are answered in another way. `with_blocks` says
-    /// whether what is in the block of the query cannot be proven either. `before` is the answer that they gave before.
+    /// whether what is in the block of the query cannot be proven either. `cached_as` finds the answer that they gave before.
     pub(in crate::remote) async fn answer_confirmed(
         &self,
         asking: Asking<'_>,
         method: &Method,
         query: NodeQuery<'_>,
         with_blocks: bool,
-        before: Option<CachedAnswer>,
+        cached_as: CacheLookup<'_>,
     ) -> Option<Result<Fetched, Failure>> {
-        let form = Form::of(query, with_blocks).filter(|_| self.state != StateMode::Trust)?;
-        Some(Box::pin(self.confirm(asking, method, query, form, before)).await)
+        let form = Form::of(query, with_blocks).filter(|_| self.mode != StateMode::Trust)?;
+        Some(Box::pin(self.confirm(asking, method, query, form, cached_as)).await)
     }
 
     async fn confirm(
@@ -101,10 +102,10 @@ impl PoolSource {
         method: &Method,
         query: NodeQuery<'_>,
         form: Form,
-        before: Option<CachedAnswer>,
+        cached_as: CacheLookup<'_>,
     ) -> Result<Fetched, Failure> {
-        let confirm = |gas| self.confirm_with_gas(asking, method, query, form, before.clone(), gas);
-        self.with_granted_gas(asking.chain, query, asking.deadline, confirm).await
+        let confirm = |gas| self.confirm_with_gas(asking, method, query, form, cached_as, gas);
+        self.gas.with_granted(asking.chain, query, asking.deadline, confirm).await
     }
 
     async fn confirm_with_gas(
@@ -113,22 +114,20 @@ impl PoolSource {
         method: &Method,
         query: NodeQuery<'_>,
         form: Form,
-        before: Option<CachedAnswer>,
+        cached_as: CacheLookup<'_>,
         gas: SimulationGas,
     ) -> Result<Fetched, Failure> {
         let call = encode::call(method, query, Some(gas)).for_account(asking.caller);
         let in_view = |statement| in_view(asking.chain, query, statement);
-        match self.agree(asking, Some(query), &call, form, before, in_view).await? {
+        match self.agree(asking, Some((query, cached_as)), &call, form, in_view).await? {
             Confirmation::Proven(answer) => answer,
-            Confirmation::Agreed { statement, given_by } => {
-                self.confirmed(asking, query, statement, given_by)
-            }
+            Confirmation::Agreed { statement, trust } => self.confirmed(asking, query, statement, trust),
             Confirmation::NotFound => Ok(Fetched {
                 result: NULL,
                 block: None,
                 verified: Verification::None,
                 cache: CacheDecision::No,
-                given_by: None,
+                trust: None,
             }),
             // A simulation that nobody finished in time took too long.
             Confirmation::NoQuorum(votes)
@@ -147,7 +146,7 @@ impl PoolSource {
         asking: Asking<'_>,
         call: &RpcCall,
     ) -> Result<ConfirmedLogs, Failure> {
-        match self.agree(asking, None, call, Form::logs(), None, Ok).await? {
+        match self.agree(asking, None, call, Form::logs(), Ok).await? {
             Confirmation::Agreed { statement: Statement::Record(record), .. } => {
                 Ok(ConfirmedLogs::Found { count: record.count as u64, result: record.whole })
             }
@@ -162,26 +161,28 @@ impl PoolSource {
         }
     }
 
-    /// Asks nodes until a quorum says the same. `in_view` converts a statement to what it means in the view of the call. A
-    /// difference is decided by proof where a node gives one for the query, and so is what too few nodes answer: that proof is
-    /// begun as soon as the missing nodes are overdue.
+    /// Asks nodes until a quorum says the same. `about` is the query, and where its earlier answer is cached. `in_view` converts a
+    /// statement to what it means in the view of the call. A difference is decided by proof where a node gives one for the query,
+    /// and so is what too few nodes answer: that proof is begun as soon as the missing nodes are overdue.
     async fn agree(
         &self,
         asking: Asking<'_>,
-        query: Option<NodeQuery<'_>>,
+        about: Option<(NodeQuery<'_>, CacheLookup<'_>)>,
         call: &RpcCall,
         form: Form,
-        before: Option<CachedAnswer>,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
     ) -> Result<Confirmation, Failure> {
-        let mut before_asking = self.pool.before_asking();
+        let mut trust = self.pool.trust_mark();
+        let query = about.map(|(query, _)| query);
         let mut asked = self.pool.ask_several(call, asking.deadline);
         let gathered = self.gather(asking, query, &mut asked, form, in_view).await;
         self.confirmations.note_calls(asked.calls());
         let Gathered { votes, decision, proof, absence } = gathered?;
-        if let Some(before) = before.filter(|_| query.is_some_and(|query| !query.is_simulation())) {
+        if let Some((query, cached_as)) = about
+            && !query.is_simulation()
+        {
             let told = (&votes[..], &decision);
-            self.note_changes_of_mind(asking.account, &mut before_asking, form, before, told).await;
+            self.note_change_of_mind(asking.account, &mut trust, form, cached_as, told).await;
         }
         if let StateProof::Given(answer) = proof {
             self.confirmations.note_proven();
@@ -204,7 +205,7 @@ impl PoolSource {
         let QuorumDecision::Agreed { statement, contradicted } = decision else {
             self.confirmations.note_failed();
             let is_disputed = votes.iter().any(|(_, said)| !is_null(said));
-            if let Some(kind) = query.and_then(history_kind).filter(|_| !is_disputed)
+            if let Some(kind) = query.and_then(kind_of_history).filter(|_| !is_disputed)
                 && self.pool.absence(kind, call.method, &absence) == Absence::Unconfirmed
             {
                 return Ok(Confirmation::NotFound);
@@ -214,35 +215,42 @@ impl PoolSource {
         let differed = votes.iter().any(|(_, said)| !said.means_the_same_as(&statement));
         self.confirmations.note_agreed(differed, contradicted.len());
         if !query.is_some_and(NodeQuery::is_simulation) {
-            contradicted.iter().for_each(|node| self.pool.blame_contradicted(*node, call));
+            for node in contradicted {
+                if self.pool.blame_contradicted(node, call) {
+                    trust.survive_raise();
+                }
+            }
         }
-        let supporters = votes.iter().filter(|(_, said)| said.means_the_same_as(&statement));
-        let given_by = before_asking.given_by(supporters.map(|(node, _)| *node));
-        Ok(Confirmation::Agreed { statement, given_by })
+        Ok(Confirmation::Agreed { statement, trust })
     }
 
-    /// Records nodes that say something else than they said before, and whether a quorum does. An honest node may find another
+    /// Compares what nodes say with what was confirmed before. If a quorum says something else, all that was confirmed by then is
+    /// asked again. If no quorum decides, and a node contradicts it, the earlier answer is dropped. An honest node may find another
     /// estimate each time.
-    async fn note_changes_of_mind(
+    async fn note_change_of_mind(
         &self,
         account: AccountId,
-        asked: &mut BeforeAsking,
+        trust: &mut TrustMark,
         form: Form,
-        before: CachedAnswer,
+        cached_as: CacheLookup<'_>,
         (votes, decision): (&[Vote], &QuorumDecision),
     ) {
-        let Some(given_by) = before.given_by else { return };
+        let Some(before) = self.cache.get(&cached_as).filter(|before| before.trust.is_some()) else { return };
         let said = self.read_statement(account, form, NodeReply::Result(before.result)).await;
         let Ok(Ok(before)) = said else { return };
         if before.estimate().is_some() {
             return;
         }
-        let differ = votes.iter().filter(|(_, said)| !said.means_the_same_as(&before));
-        self.pool.record_retractions(asked, given_by, differ.map(|(node, _)| *node));
-        if let QuorumDecision::Agreed { statement, .. } = decision
-            && !statement.means_the_same_as(&before)
-        {
-            self.pool.record_correction(asked);
+        match decision {
+            QuorumDecision::Agreed { statement, .. } if !statement.means_the_same_as(&before) => {
+                self.pool.record_correction(trust);
+            }
+            QuorumDecision::Undecided { .. }
+                if votes.iter().any(|(_, said)| !said.means_the_same_as(&before)) =>
+            {
+                self.cache.remove(&cached_as);
+            }
+            QuorumDecision::Agreed { .. } | QuorumDecision::Undecided { .. } => {}
         }
     }
 
@@ -255,11 +263,11 @@ impl PoolSource {
         form: Form,
         in_view: impl Fn(Statement) -> Result<Statement, NoStatement> + Send,
     ) -> Result<Gathered, Failure> {
-        let voters = Voters { nodes: self.pool.nodes().len(), quorum: self.pool.quorum() };
+        let voters = Voters { nodes: asked.nodes(), quorum: self.pool.quorum() };
         let mut votes: Vec<Vote> = Vec::with_capacity(voters.nodes);
         let mut under_way: Option<ProofUnderWay<'a>> = None;
         let (mut proof, mut absence) = (StateProof::NotTried, AbsenceReplies::default());
-        let kind = query.and_then(history_kind);
+        let kind = query.and_then(kind_of_history);
         loop {
             let decision = decide(voters, &votes, false);
             let QuorumDecision::Undecided { missing } = decision else {
@@ -278,7 +286,7 @@ impl PoolSource {
                 }
             };
             match event {
-                QuorumEvent::Answer(answer) => {
+                AnswersEvent::Answer(answer) => {
                     let said = self.read_statement(asking.account, form, answer.reply).await?;
                     let statement = self.note_statement(asked, answer.node, said.and_then(&in_view));
                     let Some(statement) = statement else { continue };
@@ -298,12 +306,13 @@ impl PoolSource {
                         votes.push((answer.node, statement));
                     }
                 }
-                QuorumEvent::Stalled => {
+                AnswersEvent::Failed { .. } => {}
+                AnswersEvent::Stalled => {
                     under_way = query.map(|query| {
                         Box::pin(self.prove_alone(asking, query, nodes_of(&votes))) as ProofUnderWay<'a>
                     });
                 }
-                QuorumEvent::Over => {
+                AnswersEvent::Over => {
                     if let Some(proving) = under_way {
                         proof = proving.await.map_or(StateProof::Failed, StateProof::Given);
                     }
@@ -315,7 +324,12 @@ impl PoolSource {
     }
 
     /// Whether a node can know the receipts of a block of which it says that there are none. `None` before that was found out.
-    fn has_receipts(&self, node: usize, query: Option<NodeQuery<'_>>, statement: &Statement) -> Option<bool> {
+    fn has_receipts(
+        &self,
+        node: NodeId,
+        query: Option<NodeQuery<'_>>,
+        statement: &Statement,
+    ) -> Option<bool> {
         match (query, statement) {
             (
                 Some(NodeQuery::Block(BlockQuery { block, part: BlockPart::Receipts })),
@@ -329,7 +343,7 @@ impl PoolSource {
     fn note_statement(
         &self,
         asked: &mut QuorumCall<'_>,
-        node: usize,
+        node: NodeId,
         said: Result<Statement, NoStatement>,
     ) -> Option<Statement> {
         match said {
@@ -339,7 +353,7 @@ impl PoolSource {
             }
             Err(NoStatement::NotThere) => asked.record_late(node),
             Err(NoStatement::Malformed) => {
-                self.integrity.count(ProofFailure::Malformed);
+                self.blocks.workers.integrity.count(ProofFailure::Malformed);
                 asked.record_refused(node, ProofFailure::Malformed);
             }
         }
@@ -352,10 +366,10 @@ impl PoolSource {
         &self,
         asking: Asking<'_>,
         query: NodeQuery<'_>,
-        answered_by: Vec<usize>,
+        answered_by: Vec<NodeId>,
     ) -> Option<Result<Fetched, Failure>> {
-        for number in answered_by {
-            let asking = Asking { supplier: Supplier::Node { number }, ..asking };
+        for id in answered_by {
+            let asking = Asking { only: Some(id), ..asking };
             let answer = Box::pin(self.prove_state(asking, query)).await;
             let is_proven = matches!(
                 answer,
@@ -386,7 +400,7 @@ impl PoolSource {
         let wrong: Vec<_> = votes.iter().filter(|(_, said)| *said != proven).map(|(node, _)| *node).collect();
         self.confirmations.note_agreed(true, wrong.len());
         if !query.is_simulation() {
-            wrong.iter().for_each(|node| self.pool.blame_contradicted(*node, call));
+            wrong.iter().for_each(|node| _ = self.pool.blame_contradicted(*node, call));
         }
         Some(result)
     }
@@ -399,7 +413,10 @@ impl PoolSource {
         said: NodeReply,
     ) -> Result<Result<Statement, NoStatement>, Failure> {
         let bytes = if let NodeReply::Result(result) = &said { result.len() } else { 0 };
-        self.run_sized(account, bytes, PARSED_AT_ONCE_BYTES_MAX, move || form.read(&said)).await
+        self.blocks
+            .workers
+            .run_sized(account, bytes, PARSED_AT_ONCE_BYTES_MAX, move || form.read(&said))
+            .await
     }
 
     fn confirmed(
@@ -407,7 +424,7 @@ impl PoolSource {
         asking: Asking<'_>,
         query: NodeQuery<'_>,
         statement: Statement,
-        given_by: GivenBy,
+        trust: TrustMark,
     ) -> Result<Fetched, Failure> {
         let (result, is_in) = match statement {
             Statement::Result(result) => (result, None),
@@ -425,17 +442,17 @@ impl PoolSource {
             None => query.block().or(Some(head(asking.chain))),
         };
         let cache = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
-        Ok(Fetched { result, block, verified: self.by_quorum(), cache, given_by: Some(given_by) })
+        Ok(Fetched { result, block, verified: self.blocks.by_quorum(), cache, trust: Some(trust) })
     }
 }
 
-fn nodes_of(votes: &[Vote]) -> Vec<usize> {
+fn nodes_of(votes: &[Vote]) -> Vec<NodeId> {
     votes.iter().map(|(node, _)| *node).collect()
 }
 
 /// The kind of data that a node must have to know of the transaction that is asked for.
-fn history_kind(query: NodeQuery<'_>) -> Option<HistoryKind> {
-    query.transaction().map(|query| located::history_kind(query.part))
+fn kind_of_history(query: NodeQuery<'_>) -> Option<HistoryKind> {
+    query.transaction().map(|query| history_kind(query.part))
 }
 
 fn is_null(statement: &Statement) -> bool {
@@ -470,11 +487,11 @@ pub(super) fn in_view(
 mod tests {
     use std::time::Duration;
 
-    use methods::{MethodId, StateQuery, StateValue};
+    use methods::{MethodId, Query, StateQuery, StateValue};
     use tokio::time::Instant;
 
     use super::*;
-    use crate::remote::test_source::{TestSource, chain_of_head};
+    use crate::remote::test_blocks::{TestBlocks, TestState, chain_of_head};
 
     /// Where every node lacked the state, each call made the watchers poll all of them and was tried again, as if a block had
     /// been reorganised away.
@@ -485,13 +502,14 @@ mod tests {
         let balance = StateValue::Balance;
         let query = StateQuery { address: Default::default(), at: head(&chain), value: balance };
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-        let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
+        let account = AccountId::unique();
+        let asking = Asking { account, caller: account, chain: &chain, deadline, only: None };
         // Of no node it is true that all of them lack it.
         for (nodes, failure) in [(0, Failure::Lacking), (3, Failure::Unavailable)] {
-            let test = TestSource::new(nodes);
+            let test = TestState::new(TestBlocks::new(nodes));
+            let cached_as = CacheLookup { query: &Query::State(query), head: None };
             let query = NodeQuery::State(query);
-            let answer = test.source.answer_confirmed(asking, method, query, false, None).await;
+            let answer = test.state.answer_confirmed(asking, method, query, false, cached_as).await;
             assert_eq!(answer.unwrap().err(), Some(failure), "{nodes} nodes");
         }
     }

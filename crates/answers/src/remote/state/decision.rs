@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nodes::NodeId;
 use nodes::dialect::Execution;
 
 use super::statement::Statement;
@@ -28,14 +29,14 @@ pub(super) enum QuorumDecision {
     Agreed {
         statement: Statement,
         /// Nodes that have said what cannot be true then.
-        contradicted: Vec<usize>,
+        contradicted: Vec<NodeId>,
     },
     /// At least so many more must be heard.
     Undecided { missing: usize },
 }
 
 /// A node and its statement. Each node has at most one.
-pub(super) type Vote = (usize, Statement);
+pub(super) type Vote = (NodeId, Statement);
 
 /// `is_last` when nobody else can be asked.
 pub(super) fn decide(voters: Voters, votes: &[Vote], is_last: bool) -> QuorumDecision {

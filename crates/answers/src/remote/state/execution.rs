@@ -23,14 +23,14 @@ use methods::{BlockRef, CallMessage, SimulationKind, SimulationQuery};
 use nodes::proven::{AccountProof, ProvenAccount};
 use tokio::time::{Instant, timeout_at};
 
-use super::proofs::ProvenAt;
-use super::proven::ProofAttempt;
+use super::State;
+use super::access_hints;
+use super::proofs::{ProofAttempt, ProvenAt};
+use super::store::StateStore;
 use crate::failure::Failure;
+use crate::limits::CALL_MEMORY_BYTES_MAX;
 use crate::remote::asking::Asking;
 use crate::remote::encode;
-use crate::remote::pool_source::PoolSource;
-use crate::remote::proven_state::StateStore;
-use crate::remote::touched;
 use crate::results::json::Json;
 use crate::simulation::{call_failure, overrides};
 
@@ -58,35 +58,6 @@ const PROOFS_AT_ONCE: usize = 16;
 /// How long a node may think about what a call will read, and how long fetching that may take. Without it, the call is run and
 /// finds out.
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
-
-impl PoolSource {
-    pub(super) async fn simulate(
-        &self,
-        asking: Asking<'_>,
-        query: &SimulationQuery<BlockRef>,
-    ) -> Result<ProofAttempt, Failure> {
-        let Some(at) = self.provable_at(asking, query.at).await? else {
-            return Ok(ProofAttempt::NotProvable);
-        };
-        let chain_id = self.pool.chain_id();
-        let spec = chain_id.and_then(|id| self.rules.at(id, asking.chain, &at.header));
-        let Some(spec) = spec else { return Ok(ProofAttempt::NotProvable) };
-        let cancel = CancelOnDrop::default();
-        let state = CallState::new(Arc::clone(&self.proven_state.parts), at.header.state_root);
-        let limits = CallLimits {
-            gas_cap: self.gas_cap(asking.chain),
-            memory_bytes_max: self.limits.call_memory_bytes_max,
-            deadline: Some(Deadline::at(asking.deadline.into_std(), self.limits.call_timeout)),
-            cancel: Some(Arc::clone(&cancel.0)),
-        };
-        let message = CallMessage::clone(&query.message);
-        let run = SimulationInput { kind: query.kind, message, spec, at: at.header.clone(), limits };
-        let simulation = Simulation { remote: self, at, run: Arc::new(run), state, accounts: 0, slots: 0 };
-        let result = simulation.complete().await;
-        drop(cancel);
-        result.map(ProofAttempt::Done)
-    }
-}
 
 /// Tells the thread of a run when nobody waits for it any more.
 #[derive(Default)]
@@ -127,11 +98,11 @@ impl SimulationInput {
 }
 
 /// One message on its way to its result.
-struct Simulation<'a> {
-    remote: &'a PoolSource,
+pub(super) struct Simulation<'a> {
+    state: &'a State,
     at: ProvenAt<'a>,
-    run: Arc<SimulationInput>,
-    state: CallState,
+    input: Arc<SimulationInput>,
+    known: CallState,
     /// How many were fetched so far.
     accounts: usize,
     slots: usize,
@@ -148,13 +119,41 @@ struct FetchedAccount {
 }
 
 impl Simulation<'_> {
+    /// Runs a message on proven state.
+    pub(super) async fn run(
+        state: &State,
+        asking: Asking<'_>,
+        query: &SimulationQuery<BlockRef>,
+    ) -> Result<ProofAttempt, Failure> {
+        let Some(at) = state.provable_at(asking, query.at).await? else {
+            return Ok(ProofAttempt::NotProvable);
+        };
+        let chain_id = state.pool.chain_id();
+        let spec = chain_id.and_then(|id| state.rules.at(id, asking.chain, &at.header));
+        let Some(spec) = spec else { return Ok(ProofAttempt::NotProvable) };
+        let cancel = CancelOnDrop::default();
+        let known = CallState::new(Arc::clone(&state.proofs.store), at.header.state_root);
+        let limits = CallLimits {
+            gas_cap: state.gas.cap(asking.chain),
+            memory_bytes_max: CALL_MEMORY_BYTES_MAX,
+            deadline: Some(Deadline::at(asking.deadline.into_std(), state.limits.call_timeout)),
+            cancel: Some(Arc::clone(&cancel.0)),
+        };
+        let message = CallMessage::clone(&query.message);
+        let input = SimulationInput { kind: query.kind, message, spec, at: at.header.clone(), limits };
+        let simulation = Simulation { state, at, input: Arc::new(input), known, accounts: 0, slots: 0 };
+        let result = simulation.complete().await;
+        drop(cancel);
+        result.map(ProofAttempt::Done)
+    }
+
     async fn complete(mut self) -> Result<Bytes, Failure> {
-        let touched = self.touched_before();
-        let mut may_ask_for_hint = touched.is_none() && self.run.message.overrides.state.is_none();
+        let hints = self.hints_from_before();
+        let mut may_ask_for_hint = hints.is_none() && self.input.message.overrides.state.is_none();
         let accounts = self.accounts_of_message();
-        match touched {
-            Some(touched) => {
-                let mut expected = (*touched).clone();
+        match hints {
+            Some(hints) => {
+                let mut expected = (*hints).clone();
                 expected.accounts.extend(accounts);
                 self.fetch_expected(expected).await;
             }
@@ -164,7 +163,7 @@ impl Simulation<'_> {
             let (outcome, reads) = self.run_once().await?;
             if reads.missing.is_empty() {
                 self.remember(reads.found);
-                let timeout = self.remote.limits.call_timeout;
+                let timeout = self.state.limits.call_timeout;
                 return outcome.map_err(|cause| call_failure(cause, timeout, false));
             }
             let suggested =
@@ -177,64 +176,65 @@ impl Simulation<'_> {
 
     /// Accounts that every message reads.
     fn accounts_of_message(&self) -> impl Iterator<Item = Address> + use<> {
-        let request = &self.run.message.request;
+        let request = &self.input.message.request;
         let to = request.to.and_then(|to| to.into_to());
         [Some(request.from.unwrap_or_default()), to, Some(self.at.header.beneficiary)].into_iter().flatten()
     }
 
     /// The contract and the function of it that are called.
-    fn function(&self) -> Option<touched::Function> {
-        let request = &self.run.message.request;
+    fn function(&self) -> Option<access_hints::Function> {
+        let request = &self.input.message.request;
         let Some(TxKind::Call(contract)) = request.to else { return None };
         let selector = request.input.input().and_then(|input| input.first_chunk()).copied();
-        Some(touched::Function { contract, selector: selector.unwrap_or_default() })
+        Some(access_hints::Function { contract, selector: selector.unwrap_or_default() })
     }
 
-    fn touched_before(&self) -> Option<Arc<StateParts>> {
-        self.remote.touched.get(self.function()?)
+    fn hints_from_before(&self) -> Option<Arc<StateParts>> {
+        self.state.hints.get(self.function()?)
     }
 
     /// Remembers what the message read. With another state than that of the chain, calls of other callers read something else.
     fn remember(&self, found: StateParts) {
         if let Some(function) = self.function()
-            && self.run.message.overrides.state.is_none()
+            && self.input.message.overrides.state.is_none()
         {
-            self.remote.touched.remember(function, found);
+            self.state.hints.remember(function, found);
         }
     }
 
     /// Runs in the asking account's share of the threads.
     async fn run_once(&mut self) -> Result<(Result<Bytes, CallError>, StateReads), Failure> {
-        let state = std::mem::take(&mut self.state);
-        let run = Arc::clone(&self.run);
+        let known = std::mem::take(&mut self.known);
+        let input = Arc::clone(&self.input);
         let job = move || {
-            let (outcome, reads) = run.execute(&state);
-            (state, outcome, reads)
+            let (outcome, reads) = input.execute(&known);
+            (known, outcome, reads)
         };
         let Asking { account, deadline, .. } = self.at.asking;
-        let timeout = Failure::CallTimeout(self.remote.limits.call_timeout);
-        let ran = timeout_at(deadline, self.remote.threads.run(account, job)).await.map_err(|_| timeout)?;
-        let (state, outcome, reads) = ran?;
-        self.state = state;
+        let timeout = Failure::CallTimeout(self.state.limits.call_timeout);
+        let ran = timeout_at(deadline, self.state.blocks.workers.threads.run(account, job))
+            .await
+            .map_err(|_| timeout)?;
+        let (known, outcome, reads) = ran?;
+        self.known = known;
         Ok((outcome, reads))
     }
 
     /// The accounts and slots that a node expects the message to read.
     async fn ask_what_it_reads(&self) -> Option<StateParts> {
         let asking = self.at.asking;
-        let call =
-            encode::access_list(&self.run.message, self.remote.simulation_gas(asking.chain), &self.at.block);
+        let call = encode::access_list(&self.input.message, self.state.gas.at(asking.chain), &self.at.block);
         let call = call.for_account(asking.caller);
         let read = |delivery: &Bytes| {
             let is_readable = delivery.len() <= HINT_BYTES_MAX;
             nodes::Proving::Done(Ok(if is_readable {
-                touched::suggested(delivery)
+                access_hints::suggested(delivery)
             } else {
                 StateParts::default()
             }))
         };
         let deadline = asking.deadline.min(Instant::now() + HINT_TIME_MAX);
-        self.remote.pool.fetch(asking.supplier, &call, &read, deadline).await.ok()
+        self.state.pool.fetch(asking.only, &call, &read, deadline).await.ok()
     }
 
     /// Fetches parts of the state that a run lacks.
@@ -279,14 +279,14 @@ impl Simulation<'_> {
             }
         }
         drop(fetches);
-        fetched.into_iter().for_each(|account| self.state.add(account));
+        fetched.into_iter().for_each(|account| self.known.add(account));
         outcome
     }
 
     async fn fetch_account(&self, address: Address, slots: Vec<B256>) -> Result<FetchedAccount, Failure> {
-        let proof = self.remote.proven_account(&self.at, address, slots.clone()).await?;
+        let proof = self.state.proofs.account(&self.at, address, slots.clone()).await?;
         let code = match proof.account.filter(ProvenAccount::has_code) {
-            Some(account) => Some(self.remote.proven_code(&self.at, address, account.code_hash).await?),
+            Some(account) => Some(self.state.proofs.code(&self.at, address, account.code_hash).await?),
             None => None,
         };
         Ok(FetchedAccount { address, slots, proof, code })
@@ -296,19 +296,18 @@ impl Simulation<'_> {
     async fn fetch_block_hashes(&mut self, parts: &StateParts) -> Result<(), Failure> {
         let asking = self.at.asking;
         let chain = asking.chain;
-        let is_on_chain = chain.side_block(&self.at.block.hash).is_none();
-        let known = |number: u64| chain.by_number(number).filter(|_| is_on_chain && number >= chain.lowest());
+        let known = |number: u64| chain.by_number(number).filter(|_| number >= chain.lowest());
         let is_unknown = |number: &&u64| known(**number).is_none();
         if let Some(lowest) = parts.block_hashes.iter().find(is_unknown) {
             // A message that says that it is in another block could else ask for every header of the chain.
             if self.at.block.number.checked_sub(*lowest).is_none_or(|below| below > BLOCK_HASHES_MAX) {
                 return Err(Failure::StateNotProven);
             }
-            let headers = self.remote.headers_down(asking, self.at.block, *lowest).await?;
-            self.state.block_hashes.extend(headers.iter().map(|header| (header.id.number, header.id.hash)));
+            let headers = self.state.blocks.headers_down(asking, self.at.block, *lowest).await?;
+            self.known.block_hashes.extend(headers.iter().map(|header| (header.id.number, header.id.hash)));
         }
         for number in &parts.block_hashes {
-            self.state.block_hashes.extend(known(*number).map(|block| (block.number, block.hash)));
+            self.known.block_hashes.extend(known(*number).map(|block| (block.number, block.hash)));
         }
         Ok(())
     }
@@ -390,17 +389,16 @@ impl KnownState for &CallState {
 mod tests {
     use alloy_consensus::Header;
     use alloy_rpc_types_eth::TransactionRequest;
-    use nodes::Supplier;
     use resources::AccountId;
 
     use super::*;
-    use crate::remote::proven_state::{StateKey, StatePart};
-    use crate::remote::test_source::{TestSource, chain_of_head, header};
+    use crate::remote::state::store::{StateKey, StatePart};
+    use crate::remote::test_blocks::{TestBlocks, TestState, chain_of_head, header};
 
     const CONTRACT: Address = Address::repeat_byte(0x11);
 
     /// A block of mainnet whose accounts are all empty and known, as far as a call of the contract reads them.
-    fn known_block(test: &TestSource) -> BlockRef {
+    fn known_block(state: &State) -> BlockRef {
         let header = Header {
             base_fee_per_gas: Some(7),
             timestamp: 1_700_000_000,
@@ -408,7 +406,7 @@ mod tests {
             ..header(18_600_000, B256::ZERO)
         };
         let (hash, state_root) = (header.hash_slow(), header.state_root);
-        let parts = &test.source.proven_state.parts;
+        let parts = &state.proofs.store;
         for address in [Address::ZERO, CONTRACT] {
             parts.insert(StateKey::Account { state_root, address }, StatePart::Account(None));
         }
@@ -420,13 +418,16 @@ mod tests {
         Instant::now() + Duration::from_secs(3_600)
     }
 
-    async fn simulated(test: &TestSource, message: CallMessage) -> Result<ProofAttempt, Failure> {
-        let query =
-            SimulationQuery { kind: SimulationKind::Call, message: Box::new(message), at: known_block(test) };
+    async fn simulated(state: &State, message: CallMessage) -> Result<ProofAttempt, Failure> {
+        let query = SimulationQuery {
+            kind: SimulationKind::Call,
+            message: Box::new(message),
+            at: known_block(state),
+        };
         let chain = chain_of_head(18_600_001);
-        let (account, supplier) = (AccountId::unique(), Supplier::Nodes);
-        let asking = Asking { account, caller: account, chain: &chain, deadline: far(), supplier };
-        test.source.simulate(asking, &query).await
+        let account = AccountId::unique();
+        let asking = Asking { account, caller: account, chain: &chain, deadline: far(), only: None };
+        Simulation::run(state, asking, &query).await
     }
 
     fn message() -> CallMessage {
@@ -434,29 +435,29 @@ mod tests {
         CallMessage { request, overrides: Default::default() }
     }
 
-    const FUNCTION: touched::Function = touched::Function { contract: CONTRACT, selector: [0; 4] };
+    const FUNCTION: access_hints::Function = access_hints::Function { contract: CONTRACT, selector: [0; 4] };
 
     /// Another caller's call of the same function had read an account that no node proved, and the call failed, although it
     /// read nothing of it.
     #[tokio::test]
     async fn what_other_calls_have_read_does_not_end_a_call() {
-        let test = TestSource::of_chain(1, Some(1));
+        let test = TestState::new(TestBlocks::of_chain(1, Some(1)));
         let mut expected = StateParts::default();
         expected.accounts.insert(Address::repeat_byte(0x99));
-        test.source.touched.remember(FUNCTION, expected);
-        let simulated = simulated(&test, message()).await;
+        test.state.hints.remember(FUNCTION, expected);
+        let simulated = simulated(&test.state, message()).await;
         assert!(matches!(simulated, Ok(ProofAttempt::Done(result)) if result == "\"0x\""));
     }
 
     /// What a call read of a state that its caller had made up was fetched for the calls of all others.
     #[tokio::test]
     async fn calls_on_another_state_are_not_remembered() {
-        let test = TestSource::of_chain(1, Some(1));
+        let test = TestState::new(TestBlocks::of_chain(1, Some(1)));
         let mut overridden = message();
         overridden.overrides.state = Some(Default::default());
-        assert!(matches!(simulated(&test, overridden).await, Ok(ProofAttempt::Done(_))));
-        assert!(test.source.touched.get(FUNCTION).is_none());
-        assert!(matches!(simulated(&test, message()).await, Ok(ProofAttempt::Done(_))));
-        assert!(test.source.touched.get(FUNCTION).is_some());
+        assert!(matches!(simulated(&test.state, overridden).await, Ok(ProofAttempt::Done(_))));
+        assert!(test.state.hints.get(FUNCTION).is_none());
+        assert!(matches!(simulated(&test.state, message()).await, Ok(ProofAttempt::Done(_))));
+        assert!(test.state.hints.get(FUNCTION).is_some());
     }
 }

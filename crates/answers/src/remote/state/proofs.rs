@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use alloy_consensus::Header;
-use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{Address, B256};
 use archive::ContractCode;
 use bytes::Bytes;
@@ -12,10 +11,11 @@ use nodes::NotFetched;
 use nodes::proven::{AccountProof, prove_code, prove_header};
 use resources::AccountId;
 
+use super::store::{AccountKey, StateKey, StatePart, StateStore};
 use crate::failure::Failure;
-use crate::remote::asking::Asking;
-use crate::remote::pool_source::PoolSource;
-use crate::remote::proven_state::{AccountKey, Fetch, StateKey, StatePart};
+use crate::flights::Flights;
+use crate::remote::asking::{Asking, FetchKey};
+use crate::remote::blocks::Blocks;
 use crate::remote::{encode, node_failures};
 
 /// The state after one block.
@@ -26,30 +26,44 @@ pub(super) struct ProvenAt<'a> {
     pub(super) header: Arc<Header>,
 }
 
-impl PoolSource {
-    /// The state after a block whose hash is canonical. `None` if its root proves nothing: nodes for development leave their
-    /// accounts out of the state root of their first block. An empty one is believed if the genesis file has no accounts either.
-    pub(super) async fn provable_at<'a>(
-        &self,
-        asking: Asking<'a>,
-        block: BlockRef,
-    ) -> Result<Option<ProvenAt<'a>>, Failure> {
-        let at = self.state_at(asking, block).await?;
-        let is_empty = block.number == 0 && at.header.state_root == EMPTY_ROOT_HASH;
-        Ok((!is_empty || self.rules.has_genesis(block.hash)).then_some(at))
+/// The outcome of an attempt to prove an answer.
+pub(super) enum ProofAttempt {
+    Done(Bytes),
+    /// Nobody can prove it, whatever nodes give: the root of the state says nothing, or nobody knows by which rules the block
+    /// runs.
+    NotProvable,
+}
+
+/// The proven state of any block: in memory, or fetched from nodes.
+pub(super) struct StateProofs {
+    blocks: Arc<Blocks>,
+    pub(super) store: Arc<StateStore>,
+    headers: Flights<FetchKey, Arc<Header>>,
+    accounts: Flights<FetchKey<AccountKey>, Arc<AccountProof>>,
+    code: Flights<FetchKey, ContractCode>,
+}
+
+impl StateProofs {
+    /// Caches nothing where `cache_bytes_max` is 0.
+    pub(super) fn new(blocks: Arc<Blocks>, cache_bytes_max: u64) -> Self {
+        Self {
+            blocks,
+            store: Arc::new(StateStore::new(cache_bytes_max)),
+            headers: Flights::default(),
+            accounts: Flights::default(),
+            code: Flights::default(),
+        }
     }
 
-    async fn state_at<'a>(&self, asking: Asking<'a>, block: BlockRef) -> Result<ProvenAt<'a>, Failure> {
-        if let Some(header) = self.proven_state.parts.header(block.hash) {
+    /// The state after a block whose hash is canonical.
+    pub(super) async fn at<'a>(&self, asking: Asking<'a>, block: BlockRef) -> Result<ProvenAt<'a>, Failure> {
+        if let Some(header) = self.store.header(block.hash) {
             return Ok(ProvenAt { asking, block, header });
         }
-        let fetch = Fetch::of(asking, block, block.hash);
+        let fetch = FetchKey::of(asking, block, block.hash);
         let pays = fetch.pays();
-        let header = self
-            .proven_state
-            .headers
-            .share(fetch, asking.deadline, || self.fetch_header(pays, asking, block))
-            .await?;
+        let fetch_header = || self.fetch_header(pays, asking, block);
+        let header = self.headers.share(fetch, asking.deadline, fetch_header).await?;
         Ok(ProvenAt { asking, block, header })
     }
 
@@ -59,44 +73,39 @@ impl PoolSource {
         asking: Asking<'_>,
         block: BlockRef,
     ) -> Result<Arc<Header>, Failure> {
-        let known = match self.blocks.body(block.hash) {
-            Some(body) => Some(body),
-            None => self.stored_body(asking.account, block).await?,
-        };
-        let header = match known {
+        let header = match self.blocks.known_body(asking.account, block).await? {
             Some(body) => body.header().clone(),
             None => {
                 let prove = |delivery: &Bytes| {
                     let delivery = delivery.clone();
-                    self.proving(pays, delivery.len(), move || prove_header(&delivery, block.hash))
+                    self.blocks
+                        .workers
+                        .proving(pays, delivery.len(), move || prove_header(&delivery, block.hash))
                 };
                 let call = encode::header_of_hash(&block).for_account(asking.caller);
-                let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
+                let fetched = self.blocks.pool.fetch(asking.only, &call, &prove, asking.deadline).await;
                 fetched.map_err(not_proven)?
             }
         };
         let header = Arc::new(header);
-        self.proven_state.parts.insert(StateKey::Header(block.hash), StatePart::Header(Arc::clone(&header)));
+        self.store.insert(StateKey::Header(block.hash), StatePart::Header(Arc::clone(&header)));
         Ok(header)
     }
 
     /// An account with these slots, in the order in which they are named.
-    pub(super) async fn proven_account(
+    pub(super) async fn account(
         &self,
         at: &ProvenAt<'_>,
         address: Address,
         slots: Vec<B256>,
     ) -> Result<Arc<AccountProof>, Failure> {
         let state_root = at.header.state_root;
-        if let Some(known) = self.proven_state.parts.whole(state_root, address, &slots) {
+        if let Some(known) = self.store.whole(state_root, address, &slots) {
             return Ok(Arc::new(known));
         }
-        let fetch = Fetch::of(at.asking, at.block, AccountKey { state_root, address, slots });
+        let fetch = FetchKey::of(at.asking, at.block, AccountKey { state_root, address, slots });
         let (pays, key) = (fetch.pays(), fetch.key.clone());
-        self.proven_state
-            .accounts
-            .share(fetch, at.asking.deadline, || self.fetch_account(pays, at, &key))
-            .await
+        self.accounts.share(fetch, at.asking.deadline, || self.fetch_account(pays, at, &key)).await
     }
 
     async fn fetch_account(
@@ -108,40 +117,42 @@ impl PoolSource {
         let call = encode::account_proof(key.address, &key.slots, &at.block).for_account(at.asking.caller);
         let prove = |delivery: &Bytes| {
             let (delivery, key) = (delivery.clone(), key.clone());
-            self.proving(pays, delivery.len(), move || {
+            self.blocks.workers.proving(pays, delivery.len(), move || {
                 AccountProof::prove(&delivery, key.state_root, key.address, &key.slots)
             })
         };
-        let Asking { supplier, deadline, .. } = at.asking;
-        let proof = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
-        self.proven_state.parts.insert_proof(key, &proof);
+        let Asking { only, deadline, .. } = at.asking;
+        let proof = self.blocks.pool.fetch(only, &call, &prove, deadline).await.map_err(not_proven)?;
+        self.store.insert_proof(key, &proof);
         Ok(Arc::new(proof))
     }
 
     /// The code of an account.
-    pub(super) async fn proven_code(
+    pub(super) async fn code(
         &self,
         at: &ProvenAt<'_>,
         address: Address,
         hash: B256,
     ) -> Result<ContractCode, Failure> {
-        if let Some(code) = self.proven_state.parts.code(hash) {
+        if let Some(code) = self.store.code(hash) {
             return Ok(code);
         }
-        let fetch = Fetch::of(at.asking, at.block, hash);
+        let fetch = FetchKey::of(at.asking, at.block, hash);
         let pays = fetch.pays();
         let work = || async move {
             let prove = |delivery: &Bytes| {
                 let delivery = delivery.clone();
-                self.proving(pays, delivery.len(), move || prove_code(&delivery, hash).map(ContractCode::new))
+                self.blocks
+                    .workers
+                    .proving(pays, delivery.len(), move || prove_code(&delivery, hash).map(ContractCode::new))
             };
             let call = encode::code(address, &at.block).for_account(at.asking.caller);
-            let Asking { supplier, deadline, .. } = at.asking;
-            let code = self.pool.fetch(supplier, &call, &prove, deadline).await.map_err(not_proven)?;
-            self.proven_state.parts.insert(StateKey::Code(hash), StatePart::Code(code.clone()));
+            let Asking { only, deadline, .. } = at.asking;
+            let code = self.blocks.pool.fetch(only, &call, &prove, deadline).await.map_err(not_proven)?;
+            self.store.insert(StateKey::Code(hash), StatePart::Code(code.clone()));
             Ok(code)
         };
-        self.proven_state.code.share(fetch, at.asking.deadline, work).await
+        self.code.share(fetch, at.asking.deadline, work).await
     }
 }
 

@@ -1,35 +1,29 @@
 //! Answers about the state that a block's hash commits to.
 
+use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{Address, B256, U256};
 use bytes::Bytes;
 use methods::{BlockRef, StateQuery, StateValue};
-use nodes::Supplier;
 
-use super::proofs::ProvenAt;
+use super::State;
+use super::execution::Simulation;
+use super::proofs::{ProofAttempt, ProvenAt};
 use crate::failure::Failure;
+use crate::provenance::Verification;
 use crate::query_plan::NodeQuery;
 use crate::remote::asking::Asking;
 use crate::remote::fetched::{Fetched, written};
-use crate::remote::pool_source::{CONFIRMING_NODES_MIN, PoolSource};
 use crate::remote::state_mode::StateMode;
 
-/// The outcome of an attempt to prove an answer.
-pub(super) enum ProofAttempt {
-    Done(Bytes),
-    /// Nobody can prove it, whatever nodes give: the root of the state says nothing, or nobody knows by which rules the block
-    /// runs.
-    NotProvable,
-}
-
-impl PoolSource {
+impl State {
     /// The answer with its proof; `None` where another way to answer is left: questions that are not about the state, and
     /// those that no node proves but a quorum may confirm.
-    pub(in crate::remote) async fn answer_proven_state(
+    pub(in crate::remote) async fn answer_proven(
         &self,
         asking: Asking<'_>,
         query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
-        if self.state != StateMode::Prove {
+        if self.mode != StateMode::Prove {
             return None;
         }
         self.prove_state(asking, query).await
@@ -41,11 +35,12 @@ impl PoolSource {
         asking: Asking<'_>,
         query: NodeQuery<'_>,
     ) -> Option<Result<Fetched, Failure>> {
-        if !self.proves_blocks() {
+        if !self.blocks.are_proven() {
             return None;
         }
+        let is_of_partner = asking.partner_quota(&self.pool).is_some();
         let answered = match query {
-            NodeQuery::Simulation(query) => Box::pin(self.simulate(asking, query)).await,
+            NodeQuery::Simulation(query) => Box::pin(Simulation::run(self, asking, query)).await,
             NodeQuery::State(query) => Box::pin(self.read_state(asking, query)).await,
             NodeQuery::Fees(_)
             | NodeQuery::Block(_)
@@ -55,29 +50,22 @@ impl PoolSource {
         match answered {
             Ok(ProofAttempt::Done(result)) => Some(Ok(Fetched::proven(result, query.block()))),
             Ok(ProofAttempt::NotProvable) => None,
-            Err(Failure::StateNotProven) if self.can_do_without(asking.supplier) => None,
-            // The proofs of a partner may have failed, and then its word is worth nothing.
-            Err(Failure::Unavailable)
-                if asking.supplier.is_of_pool() && self.can_do_without(asking.supplier) =>
-            {
-                None
-            }
+            // The operator lets partners answer, and the reply says how far.
+            Err(Failure::StateNotProven) if is_of_partner || self.is_confirmable() => None,
+            // The proofs of a partner may have failed, so an unproven answer of it is not used.
+            Err(Failure::Unavailable) if !is_of_partner && self.is_confirmable() => None,
             Err(failure) => Some(Err(failure)),
         }
     }
 
-    /// Whether an answer may be delivered without its proof. One node alone could refuse proofs and then say what it likes. The
-    /// operator lets partners answer, and the reply says how far.
-    fn can_do_without(&self, supplier: Supplier) -> bool {
-        match supplier {
-            Supplier::Nodes | Supplier::Node { .. } => self.pool.quorum() >= CONFIRMING_NODES_MIN,
-            Supplier::Partners { .. } => true,
-        }
+    /// Whether an answer may be delivered without its proof. One node alone could refuse proofs and then say what it likes.
+    fn is_confirmable(&self) -> bool {
+        self.blocks.by_quorum() > Verification::None
     }
 
     /// The proven value where nodes contradict each other; `None` if no node proves it, or the query is not for a value.
     pub(super) async fn settle_by_proof(&self, asking: Asking<'_>, query: NodeQuery<'_>) -> Option<Bytes> {
-        if !self.proves_blocks() {
+        if !self.blocks.are_proven() {
             return None;
         }
         match query {
@@ -91,6 +79,18 @@ impl PoolSource {
             | NodeQuery::Transaction(_)
             | NodeQuery::RawTransactions(_) => None,
         }
+    }
+
+    /// The state after a block whose hash is canonical. `None` if its root proves nothing: nodes for development leave their
+    /// accounts out of the state root of their first block. An empty one is believed if the genesis file has no accounts either.
+    pub(super) async fn provable_at<'a>(
+        &self,
+        asking: Asking<'a>,
+        block: BlockRef,
+    ) -> Result<Option<ProvenAt<'a>>, Failure> {
+        let at = self.proofs.at(asking, block).await?;
+        let is_empty = block.number == 0 && at.header.state_root == EMPTY_ROOT_HASH;
+        Ok((!is_empty || self.rules.has_genesis(block.hash)).then_some(at))
     }
 
     async fn read_state(
@@ -110,20 +110,20 @@ impl PoolSource {
     }
 
     async fn balance(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
-        let account = self.proven_account(at, address, Vec::new()).await?.account;
+        let account = self.proofs.account(at, address, Vec::new()).await?.account;
         let balance = account.map_or(U256::ZERO, |account| account.balance);
         Ok(written(|json| json.quantity_u256(balance)))
     }
 
     async fn transaction_count(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
-        let account = self.proven_account(at, address, Vec::new()).await?.account;
+        let account = self.proofs.account(at, address, Vec::new()).await?.account;
         Ok(written(|json| json.quantity(account.map_or(0, |account| account.nonce))))
     }
 
     async fn code(&self, at: &ProvenAt<'_>, address: Address) -> Result<Bytes, Failure> {
-        let account = self.proven_account(at, address, Vec::new()).await?.account;
+        let account = self.proofs.account(at, address, Vec::new()).await?.account;
         let code = match account.filter(|account| account.has_code()) {
-            Some(account) => self.proven_code(at, address, account.code_hash).await?.bytes(),
+            Some(account) => self.proofs.code(at, address, account.code_hash).await?.bytes(),
             None => alloy_primitives::Bytes::new(),
         };
         Ok(written(|json| json.data(&code)))
@@ -135,7 +135,7 @@ impl PoolSource {
         address: Address,
         position: B256,
     ) -> Result<Bytes, Failure> {
-        let proof = self.proven_account(at, address, vec![position]).await?;
+        let proof = self.proofs.account(at, address, vec![position]).await?;
         let value = proof.slots.first().copied().unwrap_or_default();
         Ok(written(|json| json.data(&value.to_be_bytes::<32>())))
     }

@@ -148,12 +148,16 @@ impl Form {
                 may_be_null: false,
                 ..one(RecordKind::Block, RecordSubject::Block(block))
             }),
+            BlockPart::Header => Self::Record(RecordForm {
+                may_be_null: false,
+                ..one(RecordKind::Header, RecordSubject::Block(block))
+            }),
             BlockPart::Receipts => Self::Record(RecordForm {
                 is_list: true,
                 may_be_null: false,
                 ..one(RecordKind::Receipt, RecordSubject::InBlock(block))
             }),
-            BlockPart::Uncle { .. } => Self::Record(one(RecordKind::Uncle, RecordSubject::Anything)),
+            BlockPart::Uncle { .. } => Self::Record(one(RecordKind::Header, RecordSubject::Anything)),
             BlockPart::Transaction { .. } => {
                 Self::Record(one(RecordKind::Transaction, RecordSubject::InBlock(block)))
             }

@@ -18,7 +18,8 @@ use super::{NoStatement, Statement};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::remote::state) enum RecordKind {
     Block,
-    Uncle,
+    /// Of a block or an uncle.
+    Header,
     Transaction,
     Receipt,
     Log,
@@ -48,7 +49,7 @@ impl RecordKind {
     fn members(self) -> &'static [RecordMember] {
         match self {
             Self::Block => BLOCK,
-            Self::Uncle => HEADER,
+            Self::Header => HEADER,
             Self::Transaction => TRANSACTION,
             Self::Receipt => RECEIPT,
             Self::Log => LOG,

@@ -10,29 +10,28 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, TransactionPart};
+use methods::{BlockParam, TransactionPart};
 use nodes::proven::{LocationClaim, PendingTransaction, ProofFailure, ProvenBody, Unproven};
 use nodes::{
-    Absence, AbsenceReplies, BlockId, CallFailure, CanonicalChain, HistoryKind, HistoryReach, Judgement,
-    Judging, ResultFinding, RpcCall, RpcReply, Supplier,
+    Absence, AbsenceReplies, AnswersEvent, BlockId, CallFailure, HistoryKind, HistoryReach, Judgement,
+    Judging, NodeAnswer, NodeId, NodeReply, ResultFinding, RpcCall,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::asking::Asking;
-use super::block_ids::block_ref;
-use super::block_ids::head;
-use super::encode;
-use super::pool_source::PoolSource;
-use super::sized_work::unless_refused;
+use super::Blocks;
 use crate::failure::Failure;
 use crate::provenance::Verification;
+use crate::remote::asking::Asking;
+use crate::remote::block_ids::{block_ref, head};
+use crate::remote::encode;
+use crate::remote::workers::unless_refused;
 
 /// Claims up to this size are read at once.
 const READ_AT_ONCE_BYTES_MAX: usize = 32 << 10;
 
 /// How long a search that would fail waits for what is found out about the nodes.
-const HISTORY_WAIT_MAX: Duration = Duration::from_secs(2);
-const HISTORY_CHECKED_EVERY: Duration = Duration::from_millis(50);
+pub(in crate::remote) const HISTORY_WAIT_MAX: Duration = Duration::from_secs(2);
+pub(in crate::remote) const HISTORY_CHECKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Where a transaction is.
 #[derive(Debug)]
@@ -56,75 +55,12 @@ pub(super) struct Nowhere {
     pub(super) verified: Verification,
 }
 
-impl PoolSource {
-    pub(super) async fn locate(
-        &self,
-        asking: Asking<'_>,
-        hash: B256,
-        part: TransactionPart,
-    ) -> Result<Located, Failure> {
-        if let Some(located) = self.locate_without_claims(asking, hash).await? {
-            return Ok(located);
-        }
-        let call = match part {
-            TransactionPart::Transaction => encode::transaction(hash),
-            TransactionPart::Receipt => encode::receipt(hash),
-        };
-        let call = call.for_account(asking.caller);
-        let search = TransactionSearch { remote: self, asking, hash, part };
-        let judge = |node: usize, result: &Bytes| -> Judging<'_, LocationFinding> {
-            Judging::Elsewhere(Box::pin(search.find(node, result.clone())))
-        };
-        let asked = self.pool.ask_of(asking.supplier, &call, &judge, asking.deadline).await;
-        let unchecked = match &asked.answer {
-            Err(CallFailure::Unchecked) => Failure::OverCapacity,
-            _ => Failure::Unavailable,
-        };
-        let mut found = SearchState::default();
-        for (node, finding) in asked.findings {
-            found.add(node, finding.unwrap_or_else(|| LocationFinding::unchecked(unchecked.clone())));
-        }
-        search.settle(&call, found, asked.answer.is_ok_and(|answered| answered.is_absent_everywhere)).await
-    }
-
-    /// The block of the chain that a transaction was found in before.
-    pub(super) fn known_place(&self, chain: &CanonicalChain, hash: B256) -> Option<BlockRef> {
-        let known = self.blocks.place(&hash);
-        let known = known.filter(|block| chain.by_number(block.number).map(block_ref) == Some(*block));
-        known.or_else(|| self.followed_chain()?.place(chain, &hash))
-    }
-
-    /// Looks in the block that it was found in before, or that most nodes list it in.
-    async fn locate_without_claims(
-        &self,
-        asking: Asking<'_>,
-        hash: B256,
-    ) -> Result<Option<Located>, Failure> {
-        let chain = asking.chain;
-        let known = self.known_place(chain, hash);
-        let Some(block) = known.or_else(|| chain.contains_transaction(&hash).map(block_ref)) else {
-            return Ok(None);
-        };
-        // That a stored block is canonical may be what nodes have said.
-        let is_new_to_view = asking.supplier.is_of_pool() && !chain.knows_number(block.number);
-        if is_new_to_view || !self.is_good_number(chain, block.number) {
-            let number = BlockParam::Number(block.number);
-            self.learn(asking.caller, chain, number, asking.deadline).await?;
-            if chain.by_number(block.number).map(block_ref) != Some(block) {
-                return Ok(None);
-            }
-        }
-        let body = self.body(asking, block).await?;
-        Ok(body.position(&hash).map(|index| Located::Mined { body, index }))
-    }
-}
-
-/// A transaction that nodes are asked for.
-struct TransactionSearch<'a> {
-    remote: &'a PoolSource,
-    asking: Asking<'a>,
-    hash: B256,
-    part: TransactionPart,
+/// A transaction that is looked for.
+pub(super) struct TransactionSearch<'a> {
+    pub(super) blocks: &'a Blocks,
+    pub(super) asking: Asking<'a>,
+    pub(super) hash: B256,
+    pub(super) part: TransactionPart,
 }
 
 /// What a node's reply says about the place of a transaction, as far as it was verified.
@@ -186,11 +122,11 @@ struct SearchState {
     /// Nodes that have it in no block of the view, and those that are not waited for.
     absence: AbsenceReplies,
     /// Nodes that may have it in a block that was not looked at.
-    unverified: BTreeMap<usize, UnverifiedClaim>,
+    unverified: BTreeMap<NodeId, UnverifiedClaim>,
 }
 
 impl SearchState {
-    fn add(&mut self, node: usize, finding: LocationFinding) {
+    fn add(&mut self, node: NodeId, finding: LocationFinding) {
         match finding {
             LocationFinding::Mined { body, index } => self.mined = Some((body, index)),
             LocationFinding::InNoBlock { pending, is_at_head } => {
@@ -224,8 +160,51 @@ impl SearchState {
 }
 
 impl TransactionSearch<'_> {
+    pub(super) async fn locate(&self) -> Result<Located, Failure> {
+        if let Some(located) = self.locate_without_claims().await? {
+            return Ok(located);
+        }
+        let Asking { caller, deadline, only, .. } = self.asking;
+        let call = match self.part {
+            TransactionPart::Transaction => encode::transaction(self.hash),
+            TransactionPart::Receipt => encode::receipt(self.hash),
+        };
+        let call = call.for_account(caller);
+        let judge = |node: NodeId, result: &Bytes| -> Judging<'_, LocationFinding> {
+            Judging::Elsewhere(Box::pin(self.find(node, result.clone())))
+        };
+        let asked = self.blocks.pool.ask(only, &call, &judge, deadline).await;
+        let unchecked = match &asked.answer {
+            Err(CallFailure::Unchecked) => Failure::OverCapacity,
+            _ => Failure::Unavailable,
+        };
+        let mut found = SearchState::default();
+        for (node, finding) in asked.findings {
+            found.add(node, finding.unwrap_or_else(|| LocationFinding::unchecked(unchecked.clone())));
+        }
+        self.settle(&call, found, asked.answer.is_ok_and(|answered| answered.is_absent_everywhere)).await
+    }
+
+    /// Looks in the block that it was found in before, or that most nodes list it in.
+    async fn locate_without_claims(&self) -> Result<Option<Located>, Failure> {
+        let Asking { caller, chain, deadline, .. } = self.asking;
+        let known = self.blocks.known_place(chain, self.hash);
+        let Some(block) = known.or_else(|| chain.contains_transaction(&self.hash).map(block_ref)) else {
+            return Ok(None);
+        };
+        // That a stored block is canonical may be what nodes have said.
+        if !chain.knows_number(block.number) || !self.blocks.is_good_number(chain, block.number) {
+            self.blocks.learn(caller, chain, BlockParam::Number(block.number), deadline).await?;
+            if chain.by_number(block.number).map(block_ref) != Some(block) {
+                return Ok(None);
+            }
+        }
+        let body = self.blocks.body(self.asking, block).await?;
+        Ok(body.position(&self.hash).map(|index| Located::Mined { body, index }))
+    }
+
     /// Reads a result, and looks into the block that it names. `None` if no thread was free to read it.
-    async fn find(&self, node: usize, result: Bytes) -> Option<LocationFinding> {
+    async fn find(&self, node: NodeId, result: Bytes) -> Option<LocationFinding> {
         Some(match self.read(result).await? {
             Ok(LocationClaim::Block(block)) => self.verify(node, block).await,
             Ok(LocationClaim::Pending(pending)) => self.in_no_block(node, Some(pending)),
@@ -244,24 +223,22 @@ impl TransactionSearch<'_> {
             TransactionPart::Receipt => LocationClaim::of_receipt(&result),
         };
         match bytes > READ_AT_ONCE_BYTES_MAX {
-            true => unless_refused(self.remote.threads.run(self.asking.account, read).await),
+            true => unless_refused(self.blocks.workers.threads.run(self.asking.account, read).await),
             false => Some(read()),
         }
     }
 
-    fn in_no_block(&self, node: usize, pending: Option<Box<PendingTransaction>>) -> LocationFinding {
-        // Nobody watches the head of a partner.
-        let is_at_head = !self.asking.supplier.is_of_pool()
-            || self.remote.pool.has_reached(node, head(self.asking.chain).number);
+    fn in_no_block(&self, node: NodeId, pending: Option<Box<PendingTransaction>>) -> LocationFinding {
+        let is_at_head = self.blocks.pool.has_reached(node, head(self.asking.chain).number);
         LocationFinding::InNoBlock { pending, is_at_head }
     }
 
     fn wrong(&self, failure: ProofFailure) -> LocationFinding {
-        self.remote.integrity.count(failure);
+        self.blocks.workers.integrity.count(failure);
         LocationFinding::Wrong(failure)
     }
 
-    async fn verify(&self, node: usize, claimed: BlockId) -> LocationFinding {
+    async fn verify(&self, node: NodeId, claimed: BlockId) -> LocationFinding {
         let chain = self.asking.chain;
         // A hash proves the number of its block.
         if chain.by_hash(&claimed.hash).is_some_and(|canonical| canonical != claimed) {
@@ -271,33 +248,27 @@ impl TransactionSearch<'_> {
         if claimed.number > head(chain).number {
             return self.in_no_block(node, None);
         }
-        let is_of_nodes = self.asking.supplier.is_of_pool();
-        if is_of_nodes {
-            self.remote.pool.note_claim(chain, node, claimed);
-            let number = BlockParam::Number(claimed.number);
-            if let Err(failure) =
-                self.remote.learn(self.asking.caller, chain, number, self.asking.deadline).await
-            {
-                return unverified(claimed, failure);
-            }
+        self.blocks.pool.note_claim(chain, claimed);
+        let number = BlockParam::Number(claimed.number);
+        let Asking { caller, deadline, .. } = self.asking;
+        if let Err(failure) = self.blocks.learn(caller, chain, number, deadline).await {
+            return unverified(claimed, failure);
         }
         match chain.by_number(claimed.number) {
             Some(canonical) if canonical == claimed => self.look_into(claimed).await,
             Some(_) => {
                 // Below the window, no branch is this long: the place is made up, and the next one may be, too.
-                if is_of_nodes && claimed.number < chain.lowest() {
-                    self.remote.pool.doubt_locations(node);
+                if claimed.number < chain.lowest() {
+                    self.blocks.pool.doubt_locations(node);
                 }
                 LocationFinding::OnOtherBranch
             }
-            None if is_of_nodes => unverified(claimed, Failure::Unavailable),
-            // Which block has this number is what the partner says.
-            None => self.look_into(claimed).await,
+            None => unverified(claimed, Failure::Unavailable),
         }
     }
 
     async fn look_into(&self, block: BlockId) -> LocationFinding {
-        match self.remote.body(self.asking, block_ref(block)).await {
+        match self.blocks.body(self.asking, block_ref(block)).await {
             Ok(body) => match body.position(&self.hash) {
                 Some(index) => LocationFinding::Mined { body, index },
                 None => self.wrong(ProofFailure::NotInBlock),
@@ -314,8 +285,7 @@ impl TransactionSearch<'_> {
         mut found: SearchState,
         all_say_so: bool,
     ) -> Result<Located, Failure> {
-        let is_of_nodes = self.asking.supplier.is_of_pool();
-        if is_of_nodes && found.mined.is_none() && self.absence(call, &found).is_none() {
+        if self.asking.only.is_none() && found.mined.is_none() && self.absence(call, &found).is_none() {
             self.ask_the_others(call, &mut found).await;
             if found.mined.is_none() && self.has_quorum_without(&found) {
                 self.ask_claimants(&mut found).await;
@@ -330,7 +300,7 @@ impl TransactionSearch<'_> {
                 self.record_lacking(&found.absence, body.header().number);
                 Ok(Located::Mined { body, index })
             }
-            (None, None) => Err(SearchState { mined: None, ..found }.failure(self.remote.pool.quorum())),
+            (None, None) => Err(SearchState { mined: None, ..found }.failure(self.blocks.pool.quorum())),
             (None, Some(verified)) => Ok(match found.pending {
                 Some(pending) => Located::Pending(pending),
                 None => Located::Nowhere(Nowhere { all_say_so, verified }),
@@ -339,32 +309,30 @@ impl TransactionSearch<'_> {
     }
 
     /// Whether it is in no block, and how far that is verified: no node names a block that was not looked at, and a quorum of the
-    /// nodes has it in none. Of partners, one is asked.
+    /// nodes has it in none. Where one node alone is asked, such as a partner, it says so.
     fn absence(&self, call: &RpcCall, found: &SearchState) -> Option<Verification> {
         if !found.unverified.is_empty() {
             return None;
         }
-        match self.asking.supplier {
-            Supplier::Nodes | Supplier::Node { .. } => {
-                match self.remote.pool.absence(history_kind(self.part), call.method, &found.absence) {
-                    Absence::Confirmed => Some(self.remote.by_quorum()),
-                    Absence::Unconfirmed => Some(Verification::None),
-                    Absence::Open => None,
-                }
-            }
-            Supplier::Partners { .. } => (!found.absence.without.is_empty()).then_some(Verification::None),
+        if self.asking.only.is_some() {
+            return (!found.absence.without.is_empty()).then_some(Verification::None);
+        }
+        match self.blocks.pool.absence(history_kind(self.part), call.method, &found.absence) {
+            Absence::Confirmed => Some(self.blocks.by_quorum()),
+            Absence::Unconfirmed => Some(Verification::None),
+            Absence::Open => None,
         }
     }
 
     fn has_quorum_without(&self, found: &SearchState) -> bool {
-        self.remote.pool.is_quorum(&found.absence.without)
+        self.blocks.pool.is_quorum(&found.absence.without)
     }
 
     /// Waits until it was found out whether the nodes that do not find it can know. That takes a moment after the start.
     async fn wait_for_histories(&self, call: &RpcCall, found: &SearchState) {
         let kind = history_kind(self.part);
         let until = self.asking.deadline.min(Instant::now() + HISTORY_WAIT_MAX);
-        let is_unknown = |node: &usize| self.remote.pool.history(*node, kind) == HistoryReach::Unknown;
+        let is_unknown = |node: &NodeId| self.blocks.pool.history(*node, kind) == HistoryReach::Unknown;
         while self.absence(call, found).is_none()
             && found.unverified.is_empty()
             && self.has_quorum_without(found)
@@ -377,12 +345,12 @@ impl TransactionSearch<'_> {
 
     /// Nodes that did not find it do not have what is in its block. Of new blocks, they may only be late.
     fn record_lacking(&self, absence: &AbsenceReplies, block: u64) {
-        if self.asking.supplier.is_of_pool() && block < self.asking.chain.lowest() {
+        if self.asking.only.is_none() && block < self.asking.chain.lowest() {
             let kind = history_kind(self.part);
             absence
                 .without
                 .iter()
-                .for_each(|node| self.remote.pool.record_lacking_history(*node, kind, block));
+                .for_each(|node| self.blocks.pool.record_lacking_history(*node, kind, block));
         }
     }
 
@@ -390,16 +358,19 @@ impl TransactionSearch<'_> {
     async fn ask_the_others(&self, call: &RpcCall, found: &mut SearchState) {
         let deadline = self.asking.deadline;
         let kind = history_kind(self.part);
-        let mut replies = self.remote.pool.ask_everyone(call, &found.absence.without, deadline);
-        while let Some((node, reply)) = replies.next().await {
-            match reply {
-                Ok(RpcReply::Result(result)) => {
+        let mut replies = self.blocks.pool.ask_everyone(call, &found.absence.without, deadline);
+        loop {
+            match replies.next(1).await {
+                AnswersEvent::Answer(NodeAnswer { node, reply: NodeReply::Result(result) }) => {
                     let finding = timeout_at(deadline, self.find(node, result)).await.ok().flatten();
                     let unchecked = || LocationFinding::unchecked(Failure::Unavailable);
                     found.add(node, finding.unwrap_or_else(unchecked));
                 }
-                Ok(RpcReply::Error(_)) => {}
-                Err(fault) => self.remote.pool.record_unreachable(kind, node, fault, &mut found.absence),
+                AnswersEvent::Answer(_) | AnswersEvent::Stalled => {}
+                AnswersEvent::Failed { node, fault } => {
+                    self.blocks.pool.record_unreachable(kind, node, fault, &mut found.absence);
+                }
+                AnswersEvent::Over => break,
             }
             if found.mined.is_some() || self.absence(call, found).is_some() {
                 break;
@@ -419,15 +390,15 @@ impl TransactionSearch<'_> {
 
     /// Asks a node for the block that it has named. A node that does not have that block, or not the transaction in it, cannot
     /// keep the others from saying that the transaction is in none. `None`: it may still be right.
-    async fn ask_claimant(&self, node: usize, block: BlockId) -> Option<LocationFinding> {
-        let (remote, payer, supplier) = (self.remote, self.asking.caller, Supplier::Node { number: node });
-        let call = remote.on_any_branch(block_ref(block), encode::whole_block(&block_ref(block)));
+    async fn ask_claimant(&self, node: NodeId, block: BlockId) -> Option<LocationFinding> {
+        let (blocks, payer) = (self.blocks, self.asking.caller);
+        let call = encode::whole_block(&block_ref(block));
         let call = call.for_account(payer);
-        let prove = |_: usize, delivery: &Bytes| {
+        let prove = |_: NodeId, delivery: &Bytes| {
             let delivery = delivery.clone();
-            remote.proving(payer, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
+            blocks.workers.proving(payer, delivery.len(), move || ProvenBody::prove(&delivery, block.hash))
         };
-        let mut asked = remote.pool.ask_of(supplier, &call, &prove, self.asking.deadline).await;
+        let mut asked = blocks.pool.ask(Some(node), &call, &prove, self.asking.deadline).await;
         let is_lacking = asked.answer.is_err_and(|failure| failure == CallFailure::Lacking);
         match asked.findings.pop().and_then(|(_, proof)| proof) {
             Some(Ok(body)) if body.position(&self.hash).is_none() => {
@@ -439,16 +410,16 @@ impl TransactionSearch<'_> {
             }
             Some(Err(Unproven::NotThere)) => {}
             // A node that lacks the method may have the block.
-            None if is_lacking && !remote.pool.some_lack(supplier, call.method) => {}
+            None if is_lacking && !blocks.pool.some_lack(Some(node), call.method) => {}
             None => return None,
         }
-        remote.pool.doubt_locations(node);
+        blocks.pool.doubt_locations(node);
         Some(LocationFinding::Unsupported)
     }
 }
 
 /// The kind of data that a node must have to know of a transaction.
-pub(super) fn history_kind(part: TransactionPart) -> HistoryKind {
+pub(in crate::remote) fn history_kind(part: TransactionPart) -> HistoryKind {
     match part {
         TransactionPart::Transaction => HistoryKind::Transactions,
         TransactionPart::Receipt => HistoryKind::Receipts,

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use foldhash::quality::RandomState;
 use methods::BlockRef;
-use nodes::Supplier;
 use nodes::proven::{ProvenBody, ProvenHeader, ProvenReceipts, ProvenUncles};
 use quick_cache::sync::Cache as Store;
 use quick_cache::{DefaultHashBuilder, Weighter};
-use resources::AccountId;
-use tokio::time::Instant;
 
-use super::asking::Asking;
 use crate::flights::Flights;
+use crate::remote::asking::FetchKey;
+use crate::remote::block_ids::block_of;
 
 /// Transactions whose block is remembered take this part of the memory for proven blocks.
 const PLACES_SHARE: u64 = 8;
@@ -25,16 +23,16 @@ const PLACE_BYTES: u64 = 128;
 const PART_BYTES_USUAL: u64 = 64 << 10;
 
 /// Proven blocks in memory, and those that are being fetched.
-pub(super) struct ProvenBlocks {
+pub(in crate::remote) struct CachedBlocks {
     parts: Store<(PartKind, B256), Part, BlockPartWeight>,
     /// The block of a transaction.
     places: Store<B256, BlockRef, quick_cache::UnitWeighter, RandomState>,
     is_on: bool,
-    pub(super) body_fetches: Flights<FetchKey, Arc<ProvenBody>>,
-    pub(super) uncles_fetches: Flights<FetchKey, Arc<ProvenUncles>>,
-    pub(super) receipts_fetches: Flights<FetchKey, Arc<ProvenReceipts>>,
+    pub(in crate::remote) body_fetches: Flights<FetchKey, Arc<ProvenBody>>,
+    pub(in crate::remote) uncles_fetches: Flights<FetchKey, Arc<ProvenUncles>>,
+    pub(in crate::remote) receipts_fetches: Flights<FetchKey, Arc<ProvenReceipts>>,
     /// Headers from a block down to that of a number.
-    pub(super) header_fetches: Flights<(FetchKey, u64), Arc<[Arc<ProvenHeader>]>>,
+    pub(in crate::remote) header_fetches: Flights<(FetchKey, u64), Arc<[Arc<ProvenHeader>]>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,41 +66,9 @@ impl Weighter<(PartKind, B256), Part> for BlockPartWeight {
     }
 }
 
-/// Which fetches are one, and who pays for the proof.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FetchKey {
-    /// The account, if the block is below the window. Blocks of the window are few and asked for by everyone: all accounts
-    /// share one fetch, and none of them waits behind the jobs of another. Older blocks are many, so each account fetches them
-    /// in its own share of the pool.
-    account: Option<AccountId>,
-    hash: B256,
-    supplier: Supplier,
-}
-
-impl FetchKey {
-    pub(super) fn of(asking: Asking<'_>, block: BlockRef) -> Self {
-        let is_deep = block.number < asking.chain.lowest();
-        let account = is_deep.then_some(asking.account);
-        Self { account, hash: block.hash, supplier: asking.supplier }
-    }
-
-    pub(super) fn terms(self, deadline: Instant) -> FetchTerms {
-        let pays = self.account.unwrap_or(AccountId::NONE);
-        FetchTerms { pays, deadline, supplier: self.supplier }
-    }
-}
-
-/// Who is asked for a part of a block, until when, and in whose share of the connections and of the pool.
-#[derive(Clone, Copy)]
-pub(super) struct FetchTerms {
-    pub(super) pays: AccountId,
-    pub(super) deadline: Instant,
-    pub(super) supplier: Supplier,
-}
-
-impl ProvenBlocks {
+impl CachedBlocks {
     /// Caches nothing where `bytes_max` is 0.
-    pub(super) fn new(bytes_max: u64) -> Self {
+    pub(in crate::remote) fn new(bytes_max: u64) -> Self {
         let for_places = bytes_max / PLACES_SHARE;
         let for_parts = bytes_max - for_places;
         let parts = usize::try_from(for_parts / PART_BYTES_USUAL).unwrap_or(usize::MAX).max(16);
@@ -127,7 +93,7 @@ impl ProvenBlocks {
     }
 
     /// The block that a transaction was found in. It need not be canonical any more.
-    pub(super) fn place(&self, transaction: &B256) -> Option<BlockRef> {
+    pub(in crate::remote) fn place(&self, transaction: &B256) -> Option<BlockRef> {
         self.places.get(transaction)
     }
 
@@ -137,7 +103,7 @@ impl ProvenBlocks {
         }
     }
 
-    pub(super) fn insert_body(&self, body: &Arc<ProvenBody>) {
+    pub(in crate::remote) fn insert_body(&self, body: &Arc<ProvenBody>) {
         if !self.is_on {
             return;
         }
@@ -148,47 +114,43 @@ impl ProvenBlocks {
         self.insert(PartKind::Body, block.hash, Part::Body(Arc::clone(body)));
     }
 
-    pub(super) fn insert_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
+    pub(in crate::remote) fn insert_uncles(&self, hash: B256, uncles: &Arc<ProvenUncles>) {
         self.insert(PartKind::Uncles, hash, Part::Uncles(Arc::clone(uncles)));
     }
 
-    pub(super) fn insert_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
+    pub(in crate::remote) fn insert_receipts(&self, hash: B256, receipts: &Arc<ProvenReceipts>) {
         self.insert(PartKind::Receipts, hash, Part::Receipts(Arc::clone(receipts)));
     }
 
-    pub(super) fn header(&self, hash: B256) -> Option<Arc<ProvenHeader>> {
+    pub(in crate::remote) fn header(&self, hash: B256) -> Option<Arc<ProvenHeader>> {
         match self.parts.get(&(PartKind::Header, hash)) {
             Some(Part::Header(header)) => Some(header),
             _ => None,
         }
     }
 
-    pub(super) fn uncles(&self, hash: B256) -> Option<Arc<ProvenUncles>> {
+    pub(in crate::remote) fn uncles(&self, hash: B256) -> Option<Arc<ProvenUncles>> {
         match self.parts.get(&(PartKind::Uncles, hash)) {
             Some(Part::Uncles(uncles)) => Some(uncles),
             _ => None,
         }
     }
 
-    pub(super) fn receipts(&self, hash: B256) -> Option<Arc<ProvenReceipts>> {
+    pub(in crate::remote) fn receipts(&self, hash: B256) -> Option<Arc<ProvenReceipts>> {
         match self.parts.get(&(PartKind::Receipts, hash)) {
             Some(Part::Receipts(receipts)) => Some(receipts),
             _ => None,
         }
     }
 
-    pub(super) fn insert_header(&self, header: Arc<ProvenHeader>) {
+    pub(in crate::remote) fn insert_header(&self, header: Arc<ProvenHeader>) {
         self.insert(PartKind::Header, header.id.hash, Part::Header(header));
     }
 
-    pub(super) fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {
+    pub(in crate::remote) fn body(&self, hash: B256) -> Option<Arc<ProvenBody>> {
         match self.parts.get(&(PartKind::Body, hash)) {
             Some(Part::Body(body)) => Some(body),
             _ => None,
         }
     }
-}
-
-pub(super) fn block_of(body: &ProvenBody) -> BlockRef {
-    BlockRef { number: body.header().number, hash: body.hash() }
 }

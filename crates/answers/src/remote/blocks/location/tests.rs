@@ -8,23 +8,23 @@ use nodes::CanonicalChain;
 use resources::AccountId;
 
 use super::*;
-use crate::remote::test_source::{TestSource, chain_of_head};
+use crate::remote::test_blocks::{TestBlocks, chain_of_head};
 
 /// What is reported when the first node names a block for a transaction, and two others have it in none.
 async fn outvoted(
-    test: &TestSource,
+    test: &TestBlocks,
     account: AccountId,
     chain: &CanonicalChain,
     time: Duration,
 ) -> Result<Located, Failure> {
-    let (deadline, supplier) = (Instant::now() + time, Supplier::Nodes);
-    let asking = Asking { account, caller: account, chain, deadline, supplier };
+    let deadline = Instant::now() + time;
+    let asking = Asking { account, caller: account, chain, deadline, only: None };
     let (hash, part) = (B256::repeat_byte(7), TransactionPart::Receipt);
-    let search = TransactionSearch { remote: &test.source, asking, hash, part };
+    let search = TransactionSearch { blocks: &test.blocks, asking, hash, part };
     let call = encode::receipt(hash);
     let without = || {
         let mut found = SearchState::default();
-        for node in [1, 2] {
+        for node in [1, 2].map(NodeId::new) {
             found.add(node, LocationFinding::InNoBlock { pending: None, is_at_head: true });
         }
         found
@@ -33,7 +33,7 @@ async fn outvoted(
 
     let claim = Bytes::from(format!(r#"{{"blockHash":"{hash}","blockNumber":"0x5"}}"#));
     let mut found = without();
-    found.add(0, search.find(0, claim).await.unwrap());
+    found.add(NodeId::new(0), search.find(NodeId::new(0), claim).await.unwrap());
     search.settle(&call, found, false).await
 }
 
@@ -41,11 +41,11 @@ async fn outvoted(
 /// transaction, and `null` was reported as confirmed.
 #[tokio::test]
 async fn a_claim_that_nobody_has_looked_at_is_not_outvoted() {
-    let (test, chain) = (TestSource::new(3), chain_of_head(1_000));
+    let (test, chain) = (TestBlocks::new(3), chain_of_head(1_000));
     let account = AccountId::unique();
     let key = (account, chain.epoch(), BlockParam::Number(5));
     let far = Instant::now() + Duration::from_secs(3_600);
-    let mut look_up = pin!(test.source.lookups.share(key, far, pending));
+    let mut look_up = pin!(test.blocks.lookups.share(key, far, pending));
     assert!((&mut look_up).now_or_never().is_none(), "it does not end");
     let located = outvoted(&test, account, &chain, Duration::from_millis(20)).await;
     assert!(matches!(located, Err(Failure::Unavailable)), "{located:?}");
@@ -55,7 +55,7 @@ async fn a_claim_that_nobody_has_looked_at_is_not_outvoted() {
 /// long before the deadline, and `null` was reported as confirmed.
 #[tokio::test]
 async fn a_claim_whose_look_up_failed_is_not_outvoted() {
-    let (test, chain) = (TestSource::new(3), chain_of_head(1_000));
+    let (test, chain) = (TestBlocks::new(3), chain_of_head(1_000));
     let located = outvoted(&test, AccountId::unique(), &chain, Duration::from_secs(3_600)).await;
     assert!(matches!(located, Err(Failure::Unavailable)), "{located:?}");
 }
@@ -64,7 +64,7 @@ async fn a_claim_whose_look_up_failed_is_not_outvoted() {
 #[test]
 fn a_claim_that_is_taken_back_is_outvoted() {
     let mut found = SearchState::default();
-    found.add(0, LocationFinding::unchecked(Failure::Unavailable));
-    found.add(0, LocationFinding::InNoBlock { pending: None, is_at_head: true });
-    assert!(found.unverified.is_empty() && found.absence.without.contains(&0));
+    found.add(NodeId::new(0), LocationFinding::unchecked(Failure::Unavailable));
+    found.add(NodeId::new(0), LocationFinding::InNoBlock { pending: None, is_at_head: true });
+    assert!(found.unverified.is_empty() && found.absence.without.contains(&NodeId::new(0)));
 }

@@ -8,29 +8,15 @@ use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::{Address, B256, U256};
 use archive::ContractCode;
 use foldhash::quality::RandomState;
-use methods::BlockRef;
-use nodes::Supplier;
 use nodes::proven::{AccountProof, ProvenAccount};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache as Store;
-use resources::AccountId;
-
-use super::asking::Asking;
-use crate::flights::Flights;
 
 /// Bytes of a cached account or slot: the key, the value, and their slots in the table.
 const ENTRY_BYTES: u64 = 256;
 
 /// Code takes twice its size in memory: as it is, and with the places that it may jump to.
 const CODE_BYTES_FACTOR: u64 = 2;
-
-/// Everything that was proven of the state of any block.
-pub(in crate::remote) struct ProvenState {
-    pub(super) parts: Arc<StateStore>,
-    pub(super) headers: Flights<Fetch<B256>, Arc<Header>>,
-    pub(super) accounts: Flights<Fetch<AccountKey>, Arc<AccountProof>>,
-    pub(super) code: Flights<Fetch<B256>, ContractCode>,
-}
 
 /// Proven parts of the state in the cache.
 pub(super) struct StateStore {
@@ -76,43 +62,16 @@ pub(super) struct AccountKey {
     pub(super) slots: Vec<B256>,
 }
 
-/// Which fetches are one, and who pays for the proof. In the blocks of the window all accounts share what they fetch; below
-/// it each fetches in its own share of the threads, because there is no end of blocks.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Fetch<K> {
-    pub(super) account: Option<AccountId>,
-    pub(super) supplier: Supplier,
-    pub(super) key: K,
-}
-
-impl<K> Fetch<K> {
-    pub(super) fn of(asking: Asking<'_>, block: BlockRef, key: K) -> Self {
-        let is_deep = block.number < asking.chain.lowest();
-        Self { account: is_deep.then_some(asking.account), supplier: asking.supplier, key }
-    }
-
-    pub(super) fn pays(&self) -> AccountId {
-        self.account.unwrap_or(AccountId::NONE)
-    }
-}
-
-impl ProvenState {
+impl StateStore {
     /// Caches nothing where `bytes_max` is 0.
-    pub(in crate::remote) fn new(bytes_max: u64) -> Self {
+    pub(super) fn new(bytes_max: u64) -> Self {
         let entries = usize::try_from(bytes_max / ENTRY_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         // The hasher is keyed: callers choose what is looked up here.
         let parts =
             Store::with(entries, bytes_max, StatePartWeight, RandomState::default(), Default::default());
-        Self {
-            parts: Arc::new(StateStore { parts, is_on: bytes_max > 0 }),
-            headers: Flights::default(),
-            accounts: Flights::default(),
-            code: Flights::default(),
-        }
+        Self { parts, is_on: bytes_max > 0 }
     }
-}
 
-impl StateStore {
     pub(super) fn account(&self, state_root: B256, address: Address) -> Option<Option<ProvenAccount>> {
         match self.parts.get(&StateKey::Account { state_root, address }) {
             Some(StatePart::Account(account)) => Some(account),

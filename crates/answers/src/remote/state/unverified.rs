@@ -7,23 +7,27 @@ use bytes::Bytes;
 use methods::{BlockPart, BlockRef};
 use nodes::proven::ProofFailure;
 use nodes::raw::is_json;
-use nodes::{CallFailure, CanonicalChain, ChainFamily, Client, Judgement, Judging, NodeReply, PoolAnswer};
+use nodes::{
+    CallFailure, CanonicalChain, ChainFamily, Client, Judgement, Judging, NodeId, NodeReply, PoolAnswer,
+};
 use resources::AccountId;
+use tokio::time::{Instant, sleep};
 
+use super::State;
 use super::confirm::in_view;
 use super::statement::{Form, NoStatement, Statement};
 use crate::failure::Failure;
 use crate::provenance::Verification;
 use crate::query_plan::NodeQuery;
 use crate::remote::block_ids::head;
+use crate::remote::blocks::{HISTORY_CHECKED_EVERY, HISTORY_WAIT_MAX};
 use crate::remote::fetched::{CacheDecision, Fetched, NULL};
 use crate::remote::node_failures;
-use crate::remote::pool_source::PoolSource;
-use crate::remote::sized_work::{PARSED_AT_ONCE_BYTES_MAX, unless_refused};
+use crate::remote::workers::{PARSED_AT_ONCE_BYTES_MAX, unless_refused};
 
 /// A query whose answer is passed on.
-pub(in crate::remote) struct PassedOn<'a> {
-    remote: &'a PoolSource,
+pub(in crate::remote) struct UnverifiedAnswer<'a> {
+    state: &'a State,
     /// In whose share of the threads large answers are read.
     account: AccountId,
     /// The chain that the nodes agree on, once they have shown one.
@@ -33,30 +37,62 @@ pub(in crate::remote) struct PassedOn<'a> {
     form: Option<Form>,
 }
 
-impl<'a> PassedOn<'a> {
+impl<'a> UnverifiedAnswer<'a> {
     pub(in crate::remote) fn new(
-        remote: &'a PoolSource,
+        state: &'a State,
         account: AccountId,
         chain: Option<&'a CanonicalChain>,
         query: NodeQuery<'a>,
     ) -> Self {
         // Members that we do not know are left out, unless the operator wants what nodes say as it is.
-        let keeps_members = !remote.integrity.proves();
-        let form = Form::of(query, remote.family == ChainFamily::Zksync)
+        let keeps_members = !state.blocks.workers.integrity.proves();
+        let form = Form::of(query, state.blocks.family == ChainFamily::Zksync)
             .filter(|form| !keeps_members || !matches!(form, Form::Record(_)));
-        Self { remote, account, chain, query, form }
+        Self { state, account, chain, query, form }
     }
 
-    pub(in crate::remote) fn judge(&self, result: &Bytes) -> Judging<'_, Judgement> {
+    pub(in crate::remote) fn judge(&self, node: NodeId, result: &Bytes) -> Judging<'_, Judgement> {
+        if let Some(block) = self.state_to_show(node, result) {
+            let result = result.clone();
+            return Judging::Elsewhere(Box::pin(async move {
+                let is_shown = self.wait_for_state(node, block).await;
+                Some(if is_shown { self.conclude(read(self.form, result)) } else { Judgement::Late })
+            }));
+        }
         let (form, bytes, result) = (self.form, result.len(), result.clone());
         let read = move || read(form, result);
         if bytes <= PARSED_AT_ONCE_BYTES_MAX {
             return Judging::Done(self.conclude(read()));
         }
         Judging::Elsewhere(Box::pin(async move {
-            let read = self.remote.run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read).await;
+            let read = self
+                .state
+                .blocks
+                .workers
+                .run_sized(self.account, bytes, PARSED_AT_ONCE_BYTES_MAX, read)
+                .await;
             Some(self.conclude(unless_refused(read)?))
         }))
+    }
+
+    /// The block whose state a node must be shown to have before this result counts: some nodes return zero for old states that they
+    /// have dropped.
+    fn state_to_show(&self, node: NodeId, result: &Bytes) -> Option<u64> {
+        let is_state = matches!(self.query, NodeQuery::State(_));
+        let block = self.query.block().filter(|_| is_state && is_zero(result))?.number;
+        (!self.state.pool.shows_state(node, block)).then_some(block)
+    }
+
+    /// Waits until it was found out whether a node has the state of a block, for a moment.
+    async fn wait_for_state(&self, node: NodeId, block: u64) -> bool {
+        let until = Instant::now() + HISTORY_WAIT_MAX;
+        while !self.state.pool.shows_state(node, block) {
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(HISTORY_CHECKED_EVERY).await;
+        }
+        true
     }
 
     fn conclude(&self, read: Result<Statement, NoStatement>) -> Judgement {
@@ -70,7 +106,7 @@ impl<'a> PassedOn<'a> {
             Err(NoStatement::NotThere) if self.is_there().is_none() => Judgement::Doubtful,
             Err(NoStatement::NotThere) => Judgement::Late,
             Err(NoStatement::Malformed) => {
-                self.remote.integrity.count(ProofFailure::Malformed);
+                self.state.blocks.workers.integrity.count(ProofFailure::Malformed);
                 Judgement::Wrong(ProofFailure::Malformed)
             }
         }
@@ -89,7 +125,7 @@ impl<'a> PassedOn<'a> {
         &self,
         answered: Result<PoolAnswer<Client>, CallFailure>,
     ) -> Result<Fetched, Failure> {
-        let limits = &self.remote.limits;
+        let limits = &self.state.limits;
         let answered = answered.map_err(|failed| node_failures::of_call(self.query, failed, limits))?;
         let result = match answered.reply {
             NodeReply::Result(result) => result,
@@ -102,7 +138,7 @@ impl<'a> PassedOn<'a> {
         }
         let (result, is_in) = match self.form {
             Some(form @ Form::Record(_)) => {
-                let read = self.remote.read_statement(self.account, form, NodeReply::Result(result)).await?;
+                let read = self.state.read_statement(self.account, form, NodeReply::Result(result)).await?;
                 match read.and_then(|statement| self.in_view(statement)) {
                     Ok(Statement::Record(record)) => (record.whole, record.block),
                     // The node is ahead. Here the block is not there yet, and neither is the transaction in it.
@@ -121,7 +157,7 @@ impl<'a> PassedOn<'a> {
             None => self.query.block().or(self.chain.map(head)),
         };
         let cache = if block.is_some() { CacheDecision::On(block) } else { CacheDecision::No };
-        Ok(Fetched { result, block, verified: Verification::None, cache, given_by: None })
+        Ok(Fetched { result, block, verified: Verification::None, cache, trust: None })
     }
 
     /// Whether there is something to say, as far as the view can tell.
@@ -142,6 +178,7 @@ impl<'a> PassedOn<'a> {
                     lists(query.block).map(|lists| index < lists.uncles().len() as u64)
                 }
                 BlockPart::Whole { .. }
+                | BlockPart::Header
                 | BlockPart::TransactionCount
                 | BlockPart::Receipts
                 | BlockPart::UncleCount => Some(true),
@@ -166,7 +203,7 @@ impl<'a> PassedOn<'a> {
             | NodeQuery::Simulation(_) => NULL,
         };
         let block = self.query.block();
-        Ok(Fetched { result, block, verified: Verification::None, cache: CacheDecision::No, given_by: None })
+        Ok(Fetched { result, block, verified: Verification::None, cache: CacheDecision::No, trust: None })
     }
 }
 
@@ -178,4 +215,9 @@ fn read(form: Option<Form>, result: Bytes) -> Result<Statement, NoStatement> {
         return if is_json(&result) { Ok(Statement::Result(result)) } else { Err(NoStatement::Malformed) };
     };
     form.read(&NodeReply::Result(result))
+}
+/// Whether a result is the number zero, or an empty string of bytes.
+fn is_zero(result: &[u8]) -> bool {
+    let digits = result.trim_ascii().strip_prefix(b"\"0x").and_then(|text| text.strip_suffix(b"\""));
+    digits.is_some_and(|digits| digits.iter().all(|digit| *digit == b'0'))
 }

@@ -14,19 +14,19 @@ use resources::AccountId;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-use super::asking::Asking;
-use super::pool_source::PoolSource;
-use super::{encode, node_failures};
+use super::Blocks;
 use crate::failure::Failure;
+use crate::remote::asking::Asking;
+use crate::remote::{encode, node_failures};
 
 /// Headers that are asked for at the same time. Those that wait for one node travel together.
 const HEADERS_AT_ONCE: usize = 64;
 
 type Claimed<'a> = Pin<Box<dyn Future<Output = Option<ProvenHeader>> + Send + 'a>>;
 
-impl PoolSource {
+impl Blocks {
     /// The headers from `top` down to the block of the number `lowest`.
-    pub(super) async fn headers_down(
+    pub(in crate::remote) async fn headers_down(
         &self,
         asking: Asking<'_>,
         top: BlockRef,
@@ -39,7 +39,7 @@ impl PoolSource {
 
     /// Adds the headers from `top` down to the block of the number `lowest`. After a failure, those above the one that is
     /// missing are there.
-    pub(super) async fn extend_headers(
+    pub(in crate::remote) async fn extend_headers(
         &self,
         headers: &mut Vec<Arc<ProvenHeader>>,
         asking: Asking<'_>,
@@ -67,7 +67,7 @@ impl PoolSource {
                 None => self.header(asking, next).await?,
             };
             if is_new {
-                self.blocks.insert_header(Arc::clone(&header));
+                self.cached.insert_header(Arc::clone(&header));
             }
             headers.push(Arc::clone(&header));
             let Some(below) = next.number.checked_sub(1).filter(|below| *below >= lowest) else { break };
@@ -84,17 +84,15 @@ impl PoolSource {
         account: AccountId,
         block: BlockRef,
     ) -> Result<Option<Arc<ProvenHeader>>, Failure> {
-        if let Some(header) = self.blocks.header(block.hash) {
+        if let Some(header) = self.cached.header(block.hash) {
             return Ok(Some(header));
         }
-        let body = self.blocks.body(block.hash).or_else(|| {
-            let followed = self.followed_chain()?;
-            followed.recent(&block.hash).map(|recent| recent.body)
-        });
+        let body =
+            self.cached.body(block.hash).or_else(|| self.stored.recent(block).map(|recent| recent.body));
         if let Some(body) = body {
             return Ok(Some(Arc::new(ProvenHeader::of(body.hash(), body.header()))));
         }
-        self.stored_header(account, block).await
+        self.stored.header(account, block).await
     }
 
     /// The headers that nodes deliver for these numbers until the deadline, by hash.
@@ -122,21 +120,22 @@ impl PoolSource {
     async fn claimed_header(&self, asking: Asking<'_>, number: u64) -> Option<ProvenHeader> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(asking.account, delivery.len(), move || {
+            self.workers.proving(asking.account, delivery.len(), move || {
                 ProvenHeader::read_of_number(&delivery, number)
             })
         };
         let call = encode::header_of_number(number).for_account(asking.caller);
-        self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await.ok()
+        self.pool.fetch(asking.only, &call, &prove, asking.deadline).await.ok()
     }
 
     async fn header(&self, asking: Asking<'_>, block: BlockRef) -> Result<Arc<ProvenHeader>, Failure> {
         let prove = |delivery: &Bytes| {
             let delivery = delivery.clone();
-            self.proving(asking.account, delivery.len(), move || ProvenHeader::prove(&delivery, block.hash))
+            self.workers
+                .proving(asking.account, delivery.len(), move || ProvenHeader::prove(&delivery, block.hash))
         };
         let call = encode::header_of_hash(&block).for_account(asking.caller);
-        let fetched = self.pool.fetch(asking.supplier, &call, &prove, asking.deadline).await;
+        let fetched = self.pool.fetch(asking.only, &call, &prove, asking.deadline).await;
         fetched.map(Arc::new).map_err(node_failures::of_fetch)
     }
 }
@@ -150,18 +149,17 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::remote::test_source::{TestSource, chain_of_head, header, stored};
+    use crate::remote::test_blocks::{TestBlocks, chain_of_head, header, stored};
 
     /// Whole stored blocks were decoded on the thread of a connection, up to 1,024 in a row: a fee history of stored blocks
     /// kept all connections of a core waiting.
     #[tokio::test]
     async fn large_stored_blocks_are_decoded_in_the_thread_pool() {
-        let test = TestSource::new(1);
-        let (lower, upper) = stored(&test, 64 << 10);
+        let test = TestBlocks::new(1);
+        let (lower, upper) = stored(&test.blocks, 64 << 10);
         let (chain, account) = (chain_of_head(9), AccountId::unique());
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let asking =
-            Asking { account, caller: account, chain: &chain, deadline, supplier: nodes::Supplier::Nodes };
+        let asking = Asking { account, caller: account, chain: &chain, deadline, only: None };
         // The only thread that the account may use is busy.
         let (begun, is_begun) = mpsc::channel();
         let (release, held) = mpsc::channel::<()>();
@@ -169,11 +167,11 @@ mod tests {
             begun.send(()).unwrap();
             let _released = held.recv();
         };
-        test.source.threads.submit(account, job).unwrap();
+        test.blocks.workers.threads.submit(account, job).unwrap();
         is_begun.recv().unwrap();
-        let mut fetching = pin!(test.source.headers_down(asking, upper, lower.number));
+        let mut fetching = pin!(test.blocks.headers_down(asking, upper, lower.number));
         assert!((&mut fetching).now_or_never().is_none());
-        assert_eq!(test.source.threads.waiting(), 1);
+        assert_eq!(test.blocks.workers.threads.waiting(), 1);
         drop(release);
         let headers = fetching.await.unwrap();
         let hashes: Vec<_> = headers.iter().map(|header| header.id.hash).collect();
@@ -183,29 +181,29 @@ mod tests {
     /// A caller that had no time left was served to the end of its range.
     #[tokio::test]
     async fn headers_at_hand_are_not_looked_up_after_the_deadline() {
-        let test = TestSource::new(1);
-        let (lower, upper) = stored(&test, 0);
+        let test = TestBlocks::new(1);
+        let (lower, upper) = stored(&test.blocks, 0);
         let chain = chain_of_head(9);
-        let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
-        let asking = Asking { account, caller: account, chain: &chain, deadline: Instant::now(), supplier };
-        assert_eq!(test.source.headers_down(asking, upper, lower.number).await, Err(Failure::Unavailable));
+        let account = AccountId::unique();
+        let asking = Asking { account, caller: account, chain: &chain, deadline: Instant::now(), only: None };
+        assert_eq!(test.blocks.headers_down(asking, upper, lower.number).await, Err(Failure::Unavailable));
     }
 
     /// A range of headers in memory was walked without letting other connections of the core run.
     #[tokio::test]
     async fn other_connections_run_between_two_headers() {
-        let test = TestSource::new(1);
+        let test = TestBlocks::new(1);
         let lower = header(1, Default::default());
         let upper = header(2, lower.hash_slow());
         for header in [&lower, &upper] {
-            test.source.blocks.insert_header(Arc::new(ProvenHeader::of(header.hash_slow(), header)));
+            test.blocks.cached.insert_header(Arc::new(ProvenHeader::of(header.hash_slow(), header)));
         }
         let chain = chain_of_head(9);
         let deadline = Instant::now() + Duration::from_secs(3_600);
-        let (account, supplier) = (AccountId::unique(), nodes::Supplier::Nodes);
-        let asking = Asking { account, caller: account, chain: &chain, deadline, supplier };
+        let account = AccountId::unique();
+        let asking = Asking { account, caller: account, chain: &chain, deadline, only: None };
         let top = BlockRef { number: 2, hash: upper.hash_slow() };
-        let mut fetching = pin!(test.source.headers_down(asking, top, 1));
+        let mut fetching = pin!(test.blocks.headers_down(asking, top, 1));
         assert!((&mut fetching).now_or_never().is_none());
         assert_eq!(fetching.await.unwrap().len(), 2);
     }

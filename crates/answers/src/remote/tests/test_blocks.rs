@@ -1,5 +1,5 @@
-//! A source for unit tests, whose nodes accept connections and never answer. Tests fill it with what nodes would have
-//! delivered.
+//! Blocks and state for unit tests, in front of nodes that accept connections and never answer. Tests fill them with what nodes
+//! would have delivered.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -13,27 +13,24 @@ use nodes::{BlockId, CanonicalChain};
 use resources::{MemoryBudget, Supervisor, ThreadPool};
 use tempfile::TempDir;
 
+use super::blocks::Blocks;
 use super::followed_chain::BlockWriter;
-use super::pool_source::PoolSource;
 use super::settings::{NodeEndpoint, PoolConfig};
 use super::started_pool::StartedPool;
+use super::state::{ChainRules, State};
 use super::state_mode::StateMode;
+use super::workers::Workers;
 use crate::cache::Cache;
 use crate::limits::AnswerLimits;
 
-/// A source with silent nodes, and one job at a time for each account.
-pub(super) struct TestSource {
-    pub(super) source: PoolSource,
+/// Nodes that never answer.
+pub(super) struct SilentNodes {
     _listeners: Vec<TcpListener>,
     _data_dir: TempDir,
 }
 
-impl TestSource {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self::of_chain(nodes, None)
-    }
-
-    pub(super) fn of_chain(nodes: usize, chain_id: Option<u64>) -> Self {
+impl SilentNodes {
+    pub(super) fn start(nodes: usize, chain_id: Option<u64>) -> (StartedPool, Self) {
         let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let endpoint = |listener: &TcpListener| NodeEndpoint {
             name: None,
@@ -47,23 +44,60 @@ impl TestSource {
             state: StateMode::Prove,
             ..PoolConfig::default()
         };
-        let network = Network {
-            name: "test".to_owned(),
-            families: vec![NetworkFamily::Ethereum],
-            chain_id,
-            genesis_hash: None,
-            checkpoint: None,
-            genesis: None,
-            unsupported_tags: Default::default(),
-            failover: Vec::new(),
-            eth_call_requires_from: false,
-        };
         let data_dir = tempfile::tempdir().unwrap();
+        let network = network(chain_id);
         let started = StartedPool::start(&config, &network, data_dir.path(), &Supervisor::default()).unwrap();
+        (started, Self { _listeners: listeners, _data_dir: data_dir })
+    }
+}
+
+fn network(chain_id: Option<u64>) -> Network {
+    Network {
+        name: "test".to_owned(),
+        families: vec![NetworkFamily::Ethereum],
+        chain_id,
+        genesis_hash: None,
+        checkpoint: None,
+        genesis: None,
+        unsupported_tags: Default::default(),
+        failover: Vec::new(),
+        eth_call_requires_from: false,
+    }
+}
+
+/// Blocks of silent nodes, and one job at a time for each account.
+pub(super) struct TestBlocks {
+    pub(super) blocks: Arc<Blocks>,
+    _nodes: SilentNodes,
+}
+
+impl TestBlocks {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self::of_chain(nodes, None)
+    }
+
+    pub(super) fn of_chain(nodes: usize, chain_id: Option<u64>) -> Self {
+        let (StartedPool { pool, followed, integrity, family, .. }, nodes) =
+            SilentNodes::start(nodes, chain_id);
+        let limits = AnswerLimits::default();
         let threads = Arc::new(ThreadPool::start(1, 64).unwrap());
-        let (cache, memory) = (Arc::new(Cache::new(1 << 20)), MemoryBudget::new(64 << 20));
-        let source = PoolSource::new(started, threads, cache, memory, AnswerLimits::default());
-        Self { source, _listeners: listeners, _data_dir: data_dir }
+        let workers = Workers::new(threads, MemoryBudget::new(64 << 20), integrity, limits.log_timeout);
+        let blocks = Blocks::new(pool, Arc::new(workers), family, followed, limits.proven_bytes_max);
+        Self { blocks: Arc::new(blocks), _nodes: nodes }
+    }
+}
+
+/// State of silent nodes.
+pub(super) struct TestState {
+    pub(super) state: Arc<State>,
+    _nodes: SilentNodes,
+}
+
+impl TestState {
+    pub(super) fn new(test: TestBlocks) -> Self {
+        let (rules, cache) = (ChainRules::open(&network(None)).unwrap(), Arc::new(Cache::new(1 << 20)));
+        let state = State::new(test.blocks, rules, StateMode::Prove, cache, AnswerLimits::default());
+        Self { state: Arc::new(state), _nodes: test._nodes }
     }
 }
 
@@ -79,7 +113,7 @@ pub(super) fn chain_of_head(number: u64) -> CanonicalChain {
 }
 
 /// Stores two blocks that cannot be compressed to fewer bytes than this.
-pub(super) fn stored(test: &TestSource, bytes: usize) -> (BlockRef, BlockRef) {
+pub(super) fn stored(blocks: &Blocks, bytes: usize) -> (BlockRef, BlockRef) {
     let noise: Vec<u8> = (0..bytes as u64).step_by(32).flat_map(|at| keccak256(at.to_be_bytes()).0).collect();
     let extra_data = Bytes::from(noise);
     let lower = Header { extra_data: extra_data.clone(), ..header(1, B256::ZERO) };
@@ -94,7 +128,7 @@ pub(super) fn stored(test: &TestSource, bytes: usize) -> (BlockRef, BlockRef) {
             receipts: &[],
         })
     });
-    let followed = test.source.followed_chain().unwrap();
+    let followed = blocks.followed_chain().unwrap();
     followed.put_blocks(BlockWriter::NewBlocks, None, &encoded).unwrap();
     let block = |header: &Header| BlockRef { number: header.number, hash: header.hash_slow() };
     (block(&lower), block(&upper))

@@ -25,11 +25,11 @@ pub(super) struct Function {
 }
 
 /// The accounts and slots that the last call of each function read.
-pub(in crate::remote) struct TouchedState {
+pub(in crate::remote) struct AccessHints {
     functions: Store<Function, Arc<StateParts>, UnitWeighter, RandomState>,
 }
 
-impl Default for TouchedState {
+impl Default for AccessHints {
     fn default() -> Self {
         // The hasher is keyed: callers choose what is looked up here.
         let hasher = RandomState::default();
@@ -39,7 +39,7 @@ impl Default for TouchedState {
     }
 }
 
-impl TouchedState {
+impl AccessHints {
     pub(super) fn get(&self, function: Function) -> Option<Arc<StateParts>> {
         self.functions.get(&function)
     }
