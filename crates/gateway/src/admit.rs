@@ -1,4 +1,4 @@
-//! Step 5: `&Caller` and a price → `Permit`.
+//! Step 4: `&Caller` and a price → `Permit`.
 //!
 //! The price of a call follows from its method's row, or from what is wrong with it. An invalid call is charged before its
 //! error is reported, so that a flood of invalid calls is not free.
@@ -10,14 +10,7 @@ use callers::{Account, LimitExceeded};
 use resources::{Clock, MonoTime, is_within_share};
 
 use crate::authenticate::Caller;
-
-/// Credits for a method that does not exist. More than most calls cost, because only scanners make many of them.
-pub const UNKNOWN_METHOD_CREDITS: u64 = 160;
-/// Credits for any other call that is malformed or refused.
-pub const REFUSED_CREDITS: u64 = 5;
-/// Bytes of a refused or compressed body that `REFUSED_CREDITS` pay for. Finding out that a body is malformed takes as long as
-/// reading it, and a body may inflate to thousands of times its size.
-pub const REFUSED_BYTES: usize = 64 << 10;
+use crate::policy::{REFUSED_BYTES, REFUSED_CREDITS};
 
 /// Proof that a call was admitted. While it lives, the call counts as in flight.
 #[derive(Debug)]
@@ -34,12 +27,11 @@ impl<'a> Permit<'a> {
 
     /// The account that pays for the call, and in whose share of threads and memory it is answered.
     pub(crate) fn account(&self) -> CallAccount<'a> {
-        let Account { id, no_inline_tries_until, .. } = self.account;
-        CallAccount { id: *id, no_inline_tries_until }
+        let Account { id, inline_tries_rest, .. } = self.account;
+        CallAccount { id: *id, inline_tries_rest }
     }
 }
 
-/// Why a call was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
     LimitExceeded(LimitExceeded),
@@ -97,13 +89,22 @@ pub(crate) fn give_back(caller: &Caller, credits: u64, unix_seconds: u64) {
 /// How many calls may be in flight at once, over all callers.
 #[derive(Debug)]
 pub(crate) struct Capacity {
-    calls_max: usize,
+    calls_max: AtomicUsize,
     taken: AtomicUsize,
 }
 
 impl Capacity {
     pub(crate) fn new(calls_max: usize) -> Self {
-        Self { calls_max, taken: AtomicUsize::new(0) }
+        Self { calls_max: AtomicUsize::new(calls_max), taken: AtomicUsize::new(0) }
+    }
+
+    /// Calls that have a place keep it.
+    pub(crate) fn set_calls_max(&self, calls_max: usize) {
+        self.calls_max.store(calls_max, Relaxed);
+    }
+
+    pub(crate) fn calls_max(&self) -> usize {
+        self.calls_max.load(Relaxed)
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -115,7 +116,7 @@ impl Capacity {
         let place = CapacitySlot { all: &self.taken, own: &account.calls_in_flight };
         let used = place.all.fetch_add(1, Relaxed);
         let own = place.own.fetch_add(1, Relaxed);
-        is_within_share(own, 1, used, self.calls_max).then_some(place)
+        is_within_share(own, 1, used, self.calls_max.load(Relaxed)).then_some(place)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Step 3: the key in the path, and its secret or token → `Caller`.
+//! Step 2: the key in the path, and its secret or token → `Caller`.
 
 use std::sync::Arc;
 

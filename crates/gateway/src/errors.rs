@@ -3,7 +3,7 @@
 //! Each step has a small error of its own, born beside its cause. Here they become what a caller sees: HTTP status,
 //! JSON-RPC code, message and data. Texts that clients compare are kept to the letter.
 
-mod data; // what an error has beside its message
+mod data; // the member `data` of an error
 mod revert; // the reason in a revert's data
 
 use std::borrow::Cow;
@@ -21,6 +21,7 @@ use resources::PoolFailure;
 use crate::admit::NotAdmitted;
 use crate::meter::Outcome;
 use crate::parse::Unanswerable;
+use crate::policy::OVER_CAPACITY_RETRY_S;
 use crate::shape::ReplyRefused;
 
 use self::data::ErrorData;
@@ -96,9 +97,6 @@ const NOT_SUPPORTED: i32 = -32004;
 const LIMIT: i32 = -32005;
 const VERSION: i32 = -32006;
 const REVERTED: i32 = 3;
-
-/// Seconds until a retry when the gateway is over capacity. Short, because most calls take milliseconds.
-const OVER_CAPACITY_RETRY_S: u64 = 1;
 
 impl From<Refused> for ErrorReply {
     fn from(refused: Refused) -> Self {
@@ -331,7 +329,7 @@ impl From<Unresolved> for ErrorReply {
     }
 }
 
-/// What a caller can use instead of a tag that is not supported.
+/// The tag that a caller can use instead of one that is not supported.
 fn instead_of(tag: Tag) -> &'static str {
     match tag {
         Tag::Safe => "finalized",

@@ -4,27 +4,31 @@ use std::io;
 use std::sync::Arc;
 
 use answers::{Answers, ResolveRules, Sources};
+use arc_swap::ArcSwap;
 use callers::usage::{DayCredits, UsageRecorder};
 use callers::{Directory, SharedLimits, StaticKey};
-use http_server::{ServerState, TlsConfig};
+use http_server::{ServedCertificate, ServerState};
 use methods::Network;
-use resources::{Clock, DiskHealth, FairTurns, MemoryBudget, Supervisor, WhenDown};
+use resources::{Clock, DiskHealth, FairTurns, MemoryBudget, Supervisor, WhenDown, unix_seconds};
 
 use crate::admit::Capacity;
 use crate::limits::GatewayLimits;
 use crate::meter::WorkerCounters;
 use crate::partner_quotas::PartnerQuotas;
+use crate::request_limits::RequestLimits;
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 pub struct GatewayState {
-    /// What the HTTP server shares between connections.
+    /// State that the HTTP server shares between connections.
     pub(crate) server: Arc<ServerState>,
     pub(crate) clock: Clock,
     pub(crate) callers: Arc<Directory>,
     pub(crate) network: Network,
     pub(crate) rules: ResolveRules,
     pub(crate) limits: GatewayLimits,
+    /// Those of `limits` that a reload changes.
+    request_limits: ArcSwap<RequestLimits>,
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
@@ -36,12 +40,17 @@ pub struct GatewayState {
     pub(crate) supervisor: Supervisor,
     /// The health of the disk that has the data directory.
     pub(crate) disk: DiskHealth,
-    /// When the certificate of the public listener expires, in seconds since 1970; `None` without TLS.
-    tls_expires_at: Option<i64>,
     partner_quotas: PartnerQuotas,
+    /// When it was made, in seconds since 1970.
+    pub(crate) started_at: i64,
 }
 
 impl GatewayState {
+    /// What happens to the chain from now on.
+    pub fn chain_changes(&self) -> answers::ChainChanges {
+        self.answers.changes()
+    }
+
     pub fn new(
         listen: &http_server::HttpConfig,
         limits: &GatewayLimits,
@@ -54,9 +63,8 @@ impl GatewayState {
         let workers = listen.workers.max(1);
         let usage = Arc::new(UsageRecorder::new(workers));
         let worker_counters = (0..workers).map(|worker| WorkerCounters::new(usage.shard(worker))).collect();
-        let threads = listen.threads_per_worker();
         let memory = MemoryBudget::new(limits.memory_bytes_max);
-        let server = Arc::new(ServerState::new(listen, limits.listen.clone(), memory.clone()));
+        let server = Arc::new(ServerState::new(listen, limits.listen.clone(), memory.clone())?);
         let answers = Answers::new(sources.into(), limits.answer.clone(), memory.clone())?;
         Ok(Self {
             clock: server.clock,
@@ -71,40 +79,48 @@ impl GatewayState {
             answers,
             capacity: Capacity::new(limits.http.calls_in_flight_max),
             memory,
+            request_limits: ArcSwap::from_pointee(limits.http),
             limits: limits.clone(),
             worker_counters,
-            turns: std::iter::repeat_with(|| FairTurns::new(threads)).take(workers).collect(),
+            turns: std::iter::repeat_with(FairTurns::new).take(workers).collect(),
             usage,
             supervisor,
             disk,
-            tls_expires_at: listen.tls.as_ref().map(TlsConfig::expires_at).transpose()?,
+            started_at: unix_seconds(),
         })
     }
 
-    /// When the certificate of the public listener expires, in seconds since 1970; `None` without TLS. The certificate is read
-    /// once, when the gateway starts.
-    pub fn tls_expires_at(&self) -> Option<i64> {
-        self.tls_expires_at
+    /// The certificate of the public listener; `None` without TLS.
+    pub fn certificate(&self) -> Option<&Arc<ServedCertificate>> {
+        self.server.certificate.as_ref()
     }
 
-    /// What callers have used.
+    /// The limits of one request as they are now.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        **self.request_limits.load()
+    }
+
+    /// Requests that begin from now on have these limits.
+    pub fn change_request_limits(&self, limits: RequestLimits) {
+        self.capacity.set_calls_max(limits.calls_in_flight_max);
+        self.request_limits.store(Arc::new(limits));
+    }
+
     pub fn usage(&self) -> &Arc<UsageRecorder> {
         &self.usage
     }
 
-    /// From now on limits, and quotas of partners, hold over all gateways with the same Redis.
+    /// From now on limits per second hold over all gateways with the same Redis.
     pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
         self.callers.share_limits(shared);
-        self.partner_quotas.share(shared);
     }
 
     /// Counts as used what the store knows of today, unless more is known here.
     pub fn raise_used(&self, credits: &DayCredits) {
         credits.raise_used(&self.callers);
-        self.partner_quotas.raise_used(credits);
+        self.partner_quotas.raise_used(&self.answers, credits);
     }
 
-    /// All accounts and keys.
     pub fn callers(&self) -> &Arc<Directory> {
         &self.callers
     }
@@ -148,16 +164,16 @@ impl GatewayState {
         let pool = self.answers.remote()?.pool();
         let view = pool.view();
         match view.head() {
-            _ if pool.is_excluded() => {
+            _ if pool.all_excluded() => {
                 Some("no node is used: all are of another chain or syncing, see the log")
             }
-            _ if pool.is_silent() => Some("no node answers, see the log"),
+            _ if pool.all_unreachable() => Some("no node answers, see the log"),
             _ if view.refused_head().is_some() => {
                 Some("the nodes have a chain without the checkpoint in [network], see /status")
             }
             None if pool.has_undecided_chain() => Some("the nodes do not agree on a chain, see /status"),
             None => Some("no quorum of the nodes has shown its chain yet, see /status"),
-            Some(_) if view.is_stale() => Some("the head stands still, see /status"),
+            Some(_) if view.is_stale() => Some("the head has not changed for too long, see /status"),
             Some(_) => None,
         }
     }

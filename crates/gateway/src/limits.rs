@@ -4,7 +4,6 @@ use settings::Section;
 
 use crate::request_limits::RequestLimits;
 
-/// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayLimits {
     pub listen: http_server::HttpLimits,

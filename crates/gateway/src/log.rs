@@ -10,7 +10,6 @@ use std::io::{self, IsTerminal, stderr};
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use resources::Supervisor;
 use tracing::level_filters::LevelFilter;
@@ -20,10 +19,9 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub use writer::BackgroundWriter;
+use crate::policy::LOG_FINISH_TIMEOUT;
 
-/// How long the process waits at its end for the reader of the log.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+pub use writer::BackgroundWriter;
 
 static LINES_DROPPED: AtomicU64 = AtomicU64::new(0);
 
@@ -45,16 +43,16 @@ pub struct LogGuard {
 }
 
 impl LogGuard {
-    /// What writes the last lines where the program ends without dropping this.
+    /// A function that writes the last lines where the program ends without dropping this.
     pub fn finisher(&self) -> impl Fn() + Send + use<> {
         let writer = self.writer.clone();
-        move || writer.finish(FINISH_TIMEOUT)
+        move || writer.finish(LOG_FINISH_TIMEOUT)
     }
 }
 
 impl Drop for LogGuard {
     fn drop(&mut self) {
-        self.writer.finish(FINISH_TIMEOUT);
+        self.writer.finish(LOG_FINISH_TIMEOUT);
     }
 }
 
@@ -77,7 +75,7 @@ pub fn start(supervisor: &Supervisor) -> Result<LogGuard, String> {
     Ok(LogGuard { writer })
 }
 
-/// What `RUST_LOG` asks for, and what is wrong with it.
+/// The filter in `RUST_LOG`, and why it cannot be used.
 fn chosen_filter() -> (EnvFilter, Option<String>) {
     let usual = || EnvFilter::new("info");
     match std::env::var(EnvFilter::DEFAULT_ENV) {
@@ -90,11 +88,10 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 16] = [
+const CRATES_WITHOUT_SECRETS: [&str; 15] = [
     "answers",
     "archive",
     "callers",
-    "chain_builder",
     "chaingate",
     "console",
     "demo",

@@ -1,4 +1,4 @@
-//! Step 10: exactly one record per call, also when the caller disconnects.
+//! Step 7: exactly one record per call, also when the caller disconnects.
 //!
 //! A [`CallRecord`] begins with its call and is counted when it is dropped, so a cancelled call is counted as abandoned. Each
 //! worker has counters of its own, so that counting never makes two cores wait for each other; `/metrics` adds them
@@ -18,18 +18,15 @@ use crate::authenticate::Caller;
 
 pub(crate) use callers::usage::Outcome;
 
-/// The counters of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerCounters {
     /// By the index of the method in its table; unknown methods share the entry after the last.
     pub(crate) methods: Vec<MethodCounts>,
     /// How long inline answers took.
     pub(crate) reads: Histogram,
-    /// What callers have used.
     usage: Arc<UsageShard>,
 }
 
-/// The counters of one method.
 #[derive(Debug, Default)]
 pub(crate) struct MethodCounts {
     pub(crate) outcomes: [AtomicU64; Outcome::ALL.len()],
@@ -64,11 +61,12 @@ pub(crate) struct CallRecord<'a> {
     clock: &'a Clock,
     caller: &'a Caller,
     started: MonoTime,
-    method: Option<MethodId>,
-    credits: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    outcome: Outcome,
+    pub(crate) method: Option<MethodId>,
+    /// The cost of the call, once it is admitted.
+    pub(crate) credits: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) outcome: Outcome,
 }
 
 impl<'a> CallRecord<'a> {
@@ -89,26 +87,6 @@ impl<'a> CallRecord<'a> {
             bytes_out: 0,
             outcome: Outcome::Abandoned,
         }
-    }
-
-    /// Sets what was called, and how many bytes the call has.
-    pub(crate) fn set_call(&mut self, method: Option<MethodId>, bytes: usize) {
-        self.method = method;
-        self.bytes_in = bytes as u64;
-    }
-
-    /// Sets what the call costs, once it is admitted.
-    pub(crate) fn set_credits(&mut self, credits: u64) {
-        self.credits = credits;
-    }
-
-    /// Sets how many bytes the result has.
-    pub(crate) fn set_result_bytes(&mut self, bytes: usize) {
-        self.bytes_out = bytes as u64;
-    }
-
-    pub(crate) fn set_outcome(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
     }
 }
 

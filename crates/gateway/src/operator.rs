@@ -6,9 +6,8 @@
 
 mod admin; // requests that the layer above answers
 mod hosts; // names under which it answers
-mod metrics; // Prometheus text
-mod status; // what is served, and why not
-mod snapshot; // the same as plain data, for the console
+mod metrics; // every figure, as Prometheus text
+mod snapshot; // the gateway at one moment
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -23,15 +22,18 @@ use bytes::Bytes;
 use http_body_util::Full;
 use http_server::{IncomingBody, SmallListener, SmallListenerLimits};
 use resources::WhenDown;
+use serde_json::json;
 use settings::Section;
 use tokio::sync::watch;
 
 pub use self::admin::{AdminService, OperatorPeer};
 pub use self::hosts::AllowedHosts;
+pub use self::metrics::{MetricDescription, MetricGroup, metric_groups};
 pub use self::snapshot::{
-    GatewaySnapshot, NodeSnapshot, PartnerSnapshot, StorageKind, StorageSnapshot, TrafficCounters,
+    BlockSnapshot, ExecutedSnapshot, FollowSnapshot, GatewaySnapshot, NodeLimits, NodeSnapshot,
+    NodesSnapshot, PartnerAnswer, PartnerSnapshot, PoolNodeState, RemoteSnapshot, SharedLimitsSnapshot,
+    TaskSnapshot, TrafficCounters,
 };
-pub use self::status::PoolNodeState;
 use crate::gateway_state::GatewayState;
 
 /// Scrapers and probes are few and near, and send one request on each connection.
@@ -70,7 +72,7 @@ impl OperatorConfig {
     }
 }
 
-/// What the connections share.
+/// State that the connections share.
 #[derive(Debug)]
 struct Operator {
     gateway: Arc<GatewayState>,
@@ -142,13 +144,18 @@ fn answer(gateway: &GatewayState, method: &Method, path: &str) -> Response<Full<
             Some(why) => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         },
         "/metrics" => reply(StatusCode::OK, "text/plain; version=0.0.4", metrics::text(gateway)),
-        "/status" => reply(StatusCode::OK, "application/json", status::text(gateway)),
+        "/status" => reply(StatusCode::OK, "application/json", status_text(gateway)),
         _ => reply(
             StatusCode::NOT_FOUND,
             TEXT,
             "not found; there are /health, /ready, /status, /metrics and /admin/v1\n".to_owned(),
         ),
     }
+}
+
+/// The body of `/status`.
+fn status_text(gateway: &GatewayState) -> String {
+    format!("{:#}\n", json!(gateway.snapshot()))
 }
 
 /// The body of `/ready` of a gateway that is ready, which may serve with less than it should.

@@ -1,4 +1,4 @@
-//! Step 4: a call's bytes → a query, typed by its method's row.
+//! Step 3: a call's bytes → a query, typed by its method's row.
 //!
 //! The `jsonrpc` crate has checked that the body is JSON-RPC; here a call is looked up in the method table.
 
@@ -8,7 +8,8 @@ use callers::{KeyRestriction, KeySettings};
 use jsonrpc::{Call, CallFault, RequestItem};
 use methods::{BlockParam, LogsQuery, MethodId, Network, ParamFault, Query, SimulationKind, SimulationQuery};
 
-use crate::admit::{UNKNOWN_METHOD_CREDITS, refused_credits};
+use crate::admit::refused_credits;
+use crate::policy::UNKNOWN_METHOD_CREDITS;
 
 /// A call that can be answered.
 #[derive(Debug)]
@@ -17,7 +18,6 @@ pub(crate) struct ParsedCall {
     pub(crate) query: Query<BlockParam>,
 }
 
-/// Why a call cannot be answered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unanswerable {
     InvalidCall(CallFault),

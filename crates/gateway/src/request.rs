@@ -6,7 +6,6 @@ mod calls; // a body → its calls
 mod inflated; // a compressed body → the same decompressed
 mod one_call; // a call → how it ended
 mod panicked; // a request that panicked outside of its calls → its reply
-mod pass; // one attempt at all calls, on one view of the chain
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
@@ -30,6 +29,7 @@ use crate::authenticate::{Caller, authenticate};
 use crate::errors::{ErrorReply, internal_error, over_capacity};
 use crate::gateway_state::GatewayState;
 use crate::meter::{CallRecord, Outcome, WorkerCounters};
+use crate::policy::{BODY_WITHOUT_TURN_BYTES_MAX, REFUSED_CREDITS};
 use crate::respond::{Reply, respond};
 use crate::route::{Route, route};
 use crate::shape::ReplyLimit;
@@ -39,7 +39,6 @@ use calls::{ReadCall, ReadRequest};
 use inflated::inflated;
 use one_call::{CallAnswer, answer};
 use panicked::panicked;
-use pass::{BATCH_REPETITIONS_MAX, Pass};
 
 impl Service for GatewayState {
     type Reply = Reply;
@@ -61,7 +60,7 @@ impl Service for GatewayState {
                 Ok(Err(error)) => Reply::error(Id::NULL, error),
                 Err(_) => {
                     tracing::error!(request = %id, "a request panicked");
-                    panicked(known.text.as_deref(), self.limits.http.batch_calls_max)
+                    panicked(known.text.as_deref(), self.request_limits().batch_calls_max)
                 }
             };
             let caller = known.caller;
@@ -87,7 +86,7 @@ impl Service for GatewayState {
     }
 }
 
-/// What is known of a request when it ends, however it ends.
+/// The facts about a request that its log line needs when it ends, however it ends.
 #[derive(Default)]
 struct KnownRequest<'a> {
     caller: Option<Caller>,
@@ -122,7 +121,7 @@ async fn steps<'a>(
     body: &mut impl RequestBody<'a>,
     known: &mut KnownRequest<'a>,
 ) -> Result<Reply, ErrorReply> {
-    let routed = route(head, &gateway.limits.http);
+    let routed = route(head, &gateway.request_limits());
     let (key, coding) = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
         Route::Preflight => return Ok(Reply::preflight()),
         Route::Call { key, coding } => (key, coding),
@@ -159,10 +158,6 @@ async fn steps<'a>(
     Ok(reply?.for_account(account))
 }
 
-/// Larger bodies are answered in the turns of their account: they may have more calls than a thread answers in 50 µs, and an
-/// account with hundreds of connections would have most of the thread.
-const BODY_WITHOUT_TURN_BYTES_MAX: usize = 1 << 10;
-
 /// Reads the whole body, and decompresses it.
 async fn read<'a>(
     gateway: &Arc<GatewayState>,
@@ -172,7 +167,7 @@ async fn read<'a>(
     caller: &Caller,
 ) -> Result<ReceivedBody<'a>, ErrorReply> {
     let memory = connection.memory(caller.account().id);
-    let received = body.read(gateway.limits.http.body_bytes_max, memory).await?;
+    let received = body.read(gateway.request_limits().body_bytes_max, memory).await?;
     connection.counts().bytes_in.fetch_add(received.bytes.len() as u64, Relaxed);
     let Some(coding) = coding else { return Ok(received) };
     let mut inflated = Box::pin(inflated(gateway, connection, caller, coding, received));
@@ -186,13 +181,12 @@ async fn calls(context: &RequestContext<'_>, text: &mut Cow<'_, [u8]>) -> Result
     }
     let text = &**text;
     let read = |item: &_, bytes| ReadCall::new(item, bytes, context.gateway, context.caller);
-    match jsonrpc::parse_within(text, context.gateway.limits.http.batch_calls_max) {
+    match jsonrpc::parse_within(text, context.gateway.request_limits().batch_calls_max) {
         Ok(Request::Single(item)) => Ok(single(context, read(&item, text.len())).await),
         Ok(Request::Batch(items)) => {
             let bytes = text.len() / items.len();
             let size = BatchSize::of(items.iter().map(calls::id_of));
-            let read = || items.iter().map(|item| read(item, bytes));
-            batch::answer(context, size, read, BATCH_REPETITIONS_MAX).await
+            batch::answer(context, size, items.iter().map(|item| read(item, bytes))).await
         }
         Err(fault) => refuse(context, text.len(), fault),
     }
@@ -205,10 +199,8 @@ async fn answer_large_body(context: &RequestContext<'_>, text: Vec<u8>) -> Resul
     match calls::read_in_pool(context.gateway, context.caller, text, context.body.clone()).await? {
         Ok(ReadRequest::Single(call)) => Ok(single(context, *call).await),
         Ok(ReadRequest::Batch(calls)) => {
-            // Their parameters are used up by the first answers, and a second copy of them would take as much memory again.
             let size = BatchSize::of(calls.iter().map(|call| call.id.as_deref().map(Id::from_raw)));
-            let mut calls = Some(calls);
-            batch::answer(context, size, || calls.take().into_iter().flatten(), 0).await
+            batch::answer(context, size, calls.into_iter()).await
         }
         Err(fault) => refuse(context, len, fault),
     }
@@ -282,9 +274,9 @@ fn caller(
     if let Some(settings) = caller.settings()
         && let Err(setting) = settings.check_request(text(&header::ORIGIN), text(&header::USER_AGENT))
     {
-        admit::charge(&caller, admit::REFUSED_CREDITS, &gateway.clock, connection.now())?;
+        admit::charge(&caller, REFUSED_CREDITS, &gateway.clock, connection.now())?;
         let counters = &gateway.worker_counters[connection.worker()];
-        counters.count_request(&caller, Outcome::Denied, admit::REFUSED_CREDITS);
+        counters.count_request(&caller, Outcome::Denied, REFUSED_CREDITS);
         return Err(Denied::Setting(setting).into());
     }
     Ok(caller)
@@ -319,27 +311,27 @@ struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Begins the record of a call.
     fn begin_record(&self, call: &ReadCall<'_>) -> CallRecord<'a> {
         let mut record = CallRecord::begin(self.counters, &self.gateway.clock, self.caller, self.now);
-        record.set_call(call.parsed.as_ref().ok().map(|asked| asked.method), call.bytes);
+        record.method = call.parsed.as_ref().ok().map(|asked| asked.method);
+        record.bytes_in = call.bytes as u64;
         record
     }
 }
 
 async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
-    let (limit, pass) = (ReplyLimit::for_single(context.memory), Pass::single());
+    let limit = ReplyLimit::for_single(context.memory);
     let mut record = context.begin_record(&call);
     let Some(id) = call.id.clone() else {
         let mut unused = Vec::new();
         // A notification is admitted and metered like any call, and its outcome is not reported.
-        let _unsaid = answer(context, &pass, call, Some(&mut record), &limit, &mut unused).await;
+        let _unsaid = answer(context, call, &mut record, &limit, &mut unused).await;
         return Reply::silent();
     };
     let id = Id::from_raw(&id);
     let mut out = Vec::with_capacity(REPLY_BYTES_USUAL);
     jsonrpc::begin_result(&mut out, id);
-    let end = answer(context, &pass, call, Some(&mut record), &limit, &mut out).await;
+    let end = answer(context, call, &mut record, &limit, &mut out).await;
     let reply = match end.into_result() {
         Ok(CallAnswer::With(Answer { provenance, shared: Some(shared) })) => {
             Reply::result(ReplyParts::around(shared, out, jsonrpc::RESULT_END), provenance)

@@ -1,4 +1,4 @@
-//! Step 9: outcome → HTTP reply with its headers.
+//! Step 7: outcome → HTTP reply with its headers.
 //!
 //! The status of an error is decided in `errors`; here it gets its headers, which are the same over HTTP/1 and HTTP/2.
 
@@ -18,6 +18,7 @@ use resources::{AccountId, CHARGED_BYTES_MIN, MemoryCharge};
 
 use crate::errors::ErrorReply;
 use crate::gateway_state::GatewayState;
+use crate::request_limits::COMPRESS_BYTES_MIN;
 
 /// A reply: its body, and what its head depends on.
 #[derive(Debug)]
@@ -134,7 +135,7 @@ pub(crate) async fn respond(
     mut reply: Reply,
 ) -> Reply {
     reply.request_id = Some(id);
-    if reply.body_len() >= gateway.limits.http.compress_bytes_min
+    if reply.body_len() >= COMPRESS_BYTES_MIN
         && let Some(encoding) = accepted_encoding(headers, reply.body_len())
         && let Some(smaller) =
             compress(encoding, &reply.parts, reply.account, gateway.answers.threads()).await

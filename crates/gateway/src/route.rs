@@ -1,4 +1,4 @@
-//! Step 2: routes a request by its head, and refuses it if its body need not be read.
+//! Step 1: routes a request by its head, and refuses it if its body need not be read.
 
 use http::header;
 use http_server::{Headers, Refused, RequestCoding, RequestHead, RequestMethod};

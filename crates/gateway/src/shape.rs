@@ -1,4 +1,4 @@
-//! Step 8: an answer within limits.
+//! Step 7: an answer within limits.
 //!
 //! The answer of a single call has no limit on its bytes: answers of 21 MB exist, and callers need them. The answers of one
 //! batch together have one, because a thousand of those would not fit into any memory. Limits on results and time are
@@ -51,7 +51,7 @@ impl<'m> ReplyLimit<'m> {
         Self { memory, batch: None, used: Mutex::default() }
     }
 
-    /// The limit of a batch of which the account can be told at least that all calls are refused.
+    /// Reserves room for a reply in which every call is refused.
     pub(crate) fn for_batch(
         bytes_max: usize,
         refusals_bytes: usize,
@@ -65,11 +65,6 @@ impl<'m> ReplyLimit<'m> {
 
     pub(crate) fn is_for_batch(&self) -> bool {
         self.batch.is_some()
-    }
-
-    /// Forgets the answers so far, because the calls of the batch are repeated.
-    pub(crate) fn clear(&self) {
-        self.used.lock().bytes = 0;
     }
 
     /// Takes the bytes of one result: those that are the call's own, and those that it shares with others.
@@ -108,7 +103,7 @@ impl<'m> ReplyLimit<'m> {
         charge.attach(reply.into())
     }
 
-    /// What the account is charged for the reply.
+    /// The memory of the reply, charged to the account.
     pub(crate) fn into_charge(self) -> MemoryCharge {
         self.used.into_inner().charge
     }

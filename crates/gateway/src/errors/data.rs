@@ -5,9 +5,7 @@ use std::fmt;
 use alloy_primitives::{Bytes as RevertData, hex};
 use bytes::Bytes;
 
-/// Bytes of a revert that are written as JSON on the thread of the connection, which takes some 20 µs. More than that is
-/// written in the pool, and is not copied.
-const INLINE_REVERT_BYTES_MAX: usize = 32 << 10;
+use crate::policy::INLINE_REVERT_BYTES_MAX;
 
 /// Bytes of JSON text that are copied at once, as many as such a revert has.
 const COPIED_JSON_BYTES_MAX: usize = 2 * INLINE_REVERT_BYTES_MAX + QUOTES_BYTES;
@@ -20,7 +18,7 @@ const QUOTES_BYTES: usize = r#""0x""#.len();
 pub enum ErrorData {
     /// JSON text.
     Json(Bytes),
-    /// What a contract reverted with, which becomes a string of hexadecimal digits.
+    /// The data of a revert, which becomes a string of hexadecimal digits.
     Revert(RevertData),
 }
 

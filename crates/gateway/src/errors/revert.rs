@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use alloy_primitives::U256;
 use alloy_sol_types::{Panic, PanicKind, Revert, SolError};
 
-/// Bytes of revert data whose reason is part of the message. Escaping makes a reason up to six times as large, and each byte
-/// that is not UTF-8 takes three, so a caller could make a message of 100 MB with data of 12 MB.
-const REASON_DATA_BYTES_MAX: usize = 4 << 10;
+use crate::policy::REASON_DATA_BYTES_MAX;
 
 /// `execution reverted`, with the reason if the data is an `Error(string)` or a `Panic(uint256)`. A custom error has none,
 /// because its name is not in the data.

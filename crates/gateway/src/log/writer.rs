@@ -10,15 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use resources::{SupervisedTask, Supervisor, WhenDown};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that may wait to be written: several thousand lines, enough for a burst that a healthy reader catches
-/// up with. Lines beyond it are dropped.
-const QUEUE_BYTES_MAX: usize = 1 << 20;
-
-/// How long the thread waits when somebody has made its file non-blocking and the reader is slow.
-const RETRY_DELAY: Duration = Duration::from_millis(10);
-
-/// How long the thread waits for lines before it shows again that it is alive.
-const ALIVE_INTERVAL: Duration = Duration::from_millis(500);
+use crate::policy::{LOG_ALIVE_INTERVAL, LOG_QUEUE_BYTES_MAX, LOG_RETRY_DELAY};
 
 /// Hands lines to a thread that writes them.
 #[derive(Clone, Debug)]
@@ -70,7 +62,7 @@ impl BackgroundWriter {
     /// Queues whole lines, or drops them if there is no room.
     pub fn write_lines(&self, lines: &[u8]) {
         let mut state = self.queue.state.lock();
-        if state.lines.len() + lines.len() > QUEUE_BYTES_MAX {
+        if state.lines.len() + lines.len() > LOG_QUEUE_BYTES_MAX {
             return self.queue.count_dropped(lines);
         }
         state.lines.extend_from_slice(lines);
@@ -137,7 +129,7 @@ impl LineQueue {
             if state.is_finished {
                 return false;
             }
-            let _timed_out = self.changed.wait_for(&mut state, ALIVE_INTERVAL);
+            let _timed_out = self.changed.wait_for(&mut state, LOG_ALIVE_INTERVAL);
             MutexGuard::unlocked(&mut state, || task.alive());
         }
         mem::swap(lines, &mut state.lines);
@@ -159,7 +151,7 @@ fn write_all(out: &mut impl Write, bytes: &[u8]) -> usize {
             Ok(0) => break,
             Ok(length) => written += length,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_DELAY),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(LOG_RETRY_DELAY),
             // A full disk or a closed pipe. Later lines are tried again, because a disk can be freed.
             Err(_) => break,
         }
@@ -209,12 +201,12 @@ mod tests {
         let (writer, permit, lines) = gate();
         let dropped = || writer.queue.dropped.load(Relaxed);
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        for _ in 0..3 * (QUEUE_BYTES_MAX >> 10) {
+        for _ in 0..3 * (LOG_QUEUE_BYTES_MAX >> 10) {
             writer.write_lines(&line);
         }
-        let queued = 3 * (QUEUE_BYTES_MAX >> 10) - dropped() as usize;
+        let queued = 3 * (LOG_QUEUE_BYTES_MAX >> 10) - dropped() as usize;
         assert!(
-            queued <= 2 * (QUEUE_BYTES_MAX >> 10),
+            queued <= 2 * (LOG_QUEUE_BYTES_MAX >> 10),
             "{queued} lines are queued for a reader that does not read"
         );
         let dropped_by_queue = dropped();

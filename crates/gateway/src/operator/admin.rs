@@ -14,6 +14,7 @@ use http_server::IncomingBody;
 use serde_json::json;
 
 use super::hosts::AllowedHosts;
+use crate::policy::ADMIN_BODY_BYTES_MAX;
 
 /// Answers the requests under `/admin`.
 pub trait AdminService: fmt::Debug + Send + Sync {
@@ -24,9 +25,6 @@ pub trait AdminService: fmt::Debug + Send + Sync {
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorPeer(pub SocketAddr);
-
-/// Bytes of a body: the settings of a key with some public keys have a few kilobytes.
-const BODY_BYTES_MAX: usize = 64 << 10;
 
 pub(super) fn is_admin_path(path: &str) -> bool {
     path.strip_prefix("/admin").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -65,10 +63,10 @@ fn allows_origin_of(headers: &HeaderMap, hosts: &AllowedHosts) -> bool {
 
 async fn read(request: Request<IncomingBody>) -> Result<Request<Bytes>, Response<Bytes>> {
     let (head, body) = request.into_parts();
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+    match Limited::new(body, ADMIN_BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(Request::from_parts(head, collected.to_bytes())),
         Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("the body must have at most {BODY_BYTES_MAX} bytes");
+            let message = format!("the body must have at most {ADMIN_BODY_BYTES_MAX} bytes");
             Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", &message))
         }
         Err(_) => Err(refusal(StatusCode::BAD_REQUEST, "body_incomplete", "the body could not be read")),

@@ -8,18 +8,17 @@ use futures_util::{FutureExt, StreamExt};
 use http_server::ReplyParts;
 use jsonrpc::Id;
 use resources::OverBudget;
-use tokio::time::{Instant, sleep};
 
 use super::calls::ReadCall;
-use super::one_call::{CallAnswer, CallEnd, REPEATED_AFTER, answer as answer_call};
-use super::pass::{BatchRecords, LostCalls, Pass};
+use super::one_call::{CallAnswer, CallEnd, answer as answer_call};
 use super::{RequestCharge, RequestContext, batch_buffer};
 use crate::errors::{ErrorReply, over_capacity};
 use crate::meter::{CallRecord, Outcome, UnbegunCalls};
+use crate::policy::{CALLS_AT_ONCE, CALLS_PER_TURN};
 use crate::respond::Reply;
 use crate::shape::{REFUSAL_BYTES, ReplyLimit};
 
-/// What is known of a batch before its calls are answered.
+/// The size of a batch, known before its calls are answered.
 pub(super) struct BatchSize {
     calls: usize,
     /// Bytes of the reply if all calls are refused.
@@ -38,15 +37,13 @@ impl BatchSize {
     }
 }
 
-/// Answers a batch of `calls` calls, which `read` reads again for each pass.
-pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
+pub(super) async fn answer<'t>(
     context: &RequestContext<'_>,
-    BatchSize { calls, refusals_bytes }: BatchSize,
-    mut read: impl FnMut() -> I,
-    repetitions_max: u32,
+    BatchSize { calls: count, refusals_bytes }: BatchSize,
+    calls: impl Iterator<Item = ReadCall<'t>> + Send,
 ) -> Result<Reply, ErrorReply> {
-    let unbegun = UnbegunCalls::new(context.counters, context.caller, calls);
-    let bytes_max = context.gateway.limits.http.batch_reply_bytes_max;
+    let unbegun = UnbegunCalls::new(context.counters, context.caller, count);
+    let bytes_max = context.gateway.request_limits().batch_reply_bytes_max;
     // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
     let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);
     let limit = limit.map_err(|OverBudget| over_capacity()).and_then(|limit| {
@@ -60,66 +57,51 @@ pub(super) async fn answer<'t, I: Iterator<Item = ReadCall<'t>> + Send>(
             return Err(refused);
         }
     };
-    let (mut pass, mut records) = (Pass::first(repetitions_max), BatchRecords::Unbegun(unbegun));
-    loop {
-        let mut reply = BatchReply::new();
-        if context.gateway.answers.remote().is_some() {
-            answer_concurrently(context, &pass, &mut records, read(), &limit, &mut reply).await;
-        } else {
-            answer_in_sequence(context, &pass, &mut records, read(), &limit, &mut reply).await;
-        }
-        if !pass.is_first() && !reply.lost.is_empty() {
-            // An executed chain may be a moment behind the view of the nodes.
-            sleep(REPEATED_AFTER).await;
-        }
-        match pass.next(&reply.lost, || context.gateway.answers.request_view()) {
-            Some(next) => {
-                limit.clear();
-                (pass, records) = (next, BatchRecords::of_lost(reply.lost));
-            }
-            None => return Ok(reply.finish(limit)),
-        }
+    let mut reply = BatchReply::new();
+    if context.gateway.answers.remote().is_some() {
+        answer_concurrently(context, unbegun, calls, &limit, &mut reply).await;
+    } else {
+        answer_in_sequence(context, unbegun, calls, &limit, &mut reply).await;
     }
+    Ok(reply.finish(limit))
 }
 
 /// Answers the calls of a batch one after the other, from the embedded chain.
-async fn answer_in_sequence<'w, 't>(
-    context: &RequestContext<'w>,
-    pass: &Pass<'w>,
-    records: &mut BatchRecords<'w>,
+async fn answer_in_sequence<'t>(
+    context: &RequestContext<'_>,
+    mut unbegun: UnbegunCalls<'_>,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply<'w>,
+    reply: &mut BatchReply,
 ) {
     for (place, call) in calls.enumerate() {
         if place % CALLS_PER_TURN == CALLS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         batch_buffer::make_room(&mut reply.out).await;
-        let record = records.take(place, || context.begin_record(&call));
-        let end = element(context, pass, call, record, limit, &mut reply.out).await;
-        reply.end_element(place, end).await;
+        unbegun.begin_one();
+        let record = context.begin_record(&call);
+        let end = element(context, call, record, limit, &mut reply.out).await;
+        reply.end_element(end).await;
     }
 }
 
 /// The reply to a batch as it grows.
-struct BatchReply<'w> {
+struct BatchReply {
     /// Each element ends with a comma.
     out: Vec<u8>,
     refusals: RateRefusals,
     /// How far the least verified answer is verified.
     verified: Option<Verification>,
-    lost: LostCalls<'w>,
 }
 
-impl<'w> BatchReply<'w> {
+impl BatchReply {
     fn new() -> Self {
-        let (refusals, lost) = (RateRefusals::default(), LostCalls::default());
-        Self { out: vec![b'['], refusals, verified: None, lost }
+        Self { out: vec![b'['], refusals: RateRefusals::default(), verified: None }
     }
 
-    /// Counts the element of the call with the index `place`, and copies what is missing of it.
-    async fn end_element(&mut self, place: usize, end: ElementEnd<'w>) {
+    /// Counts an element, and copies what is missing of it.
+    async fn end_element(&mut self, end: ElementEnd) {
         let mut rate_limited = None;
         match end {
             ElementEnd::Written(verified) => self.count_verified(verified),
@@ -130,10 +112,8 @@ impl<'w> BatchReply<'w> {
                 self.out.push(b',');
             }
             ElementEnd::NotAdmitted(error) => {
-                self.lost.refuse();
                 rate_limited = Some(error).filter(|error| error.rate_limit_wait_s().is_some());
             }
-            ElementEnd::Lost { record, deadline } => self.lost.add(place, record, deadline),
         }
         self.refusals.count(rate_limited);
     }
@@ -183,73 +163,62 @@ impl RateRefusals {
     }
 }
 
-/// Calls of a batch that are answered before other connections of the thread get their turn.
-const CALLS_PER_TURN: usize = 32;
-
-/// Calls of one batch that wait for nodes at the same time: enough to be sent together, too few to delay other callers.
-const CALLS_AT_ONCE: usize = 64;
-
 /// Answers the calls of a batch concurrently: each waits for a node, and none for another call. The elements keep their order.
 /// Shared results are copied into the reply in that order, within the limit that all of them have taken from.
-async fn answer_concurrently<'w, 't>(
-    context: &RequestContext<'w>,
-    pass: &Pass<'w>,
-    records: &mut BatchRecords<'w>,
-    calls: impl Iterator<Item = ReadCall<'t>> + Send,
+async fn answer_concurrently<'t>(
+    context: &RequestContext<'_>,
+    mut unbegun: UnbegunCalls<'_>,
+    mut calls: impl Iterator<Item = ReadCall<'t>> + Send,
     limit: &ReplyLimit<'_>,
-    reply: &mut BatchReply<'w>,
+    reply: &mut BatchReply,
 ) {
     let mut waiting = FuturesOrdered::new();
-    let mut calls = calls.enumerate();
     loop {
         while waiting.len() < CALLS_AT_ONCE
-            && let Some((place, call)) = calls.next()
+            && let Some(call) = calls.next()
         {
-            let record = records.take(place, || context.begin_record(&call));
+            unbegun.begin_one();
+            let record = context.begin_record(&call);
             let alone = async move {
                 let mut out = Vec::new();
-                let end = element(context, pass, call, record, limit, &mut out).await;
-                (place, out, end)
+                let end = element(context, call, record, limit, &mut out).await;
+                (out, end)
             };
             waiting.push_back(alone.boxed());
         }
-        let Some((place, text, end)) = waiting.next().await else { return };
+        let Some((text, end)) = waiting.next().await else { return };
         batch_buffer::append(&mut reply.out, &text).await;
-        reply.end_element(place, end).await;
+        reply.end_element(end).await;
     }
 }
 
-/// What the reply of a batch still needs after an element was written.
-enum ElementEnd<'w> {
+/// The part of an element that the reply of a batch still lacks after it was written.
+enum ElementEnd {
     /// It is written, or was a notification. An answer says how far it is verified.
     Written(Option<Verification>),
     /// Its result or the data of its error is still to be copied behind what is written, and the end behind that.
     Uncopied { large: Bytes, end: &'static [u8], verified: Option<Verification> },
     /// Its error is written, or it was a notification: the call was not admitted.
     NotAdmitted(ErrorReply),
-    /// Its error is written; it is replaced if the batch is repeated.
-    Lost { record: Option<CallRecord<'w>>, deadline: Instant },
 }
 
 /// One call of a batch → its element and a comma, or nothing for a notification.
-async fn element<'w>(
-    context: &RequestContext<'w>,
-    pass: &Pass<'w>,
+async fn element(
+    context: &RequestContext<'_>,
     call: ReadCall<'_>,
-    mut record: Option<CallRecord<'w>>,
+    mut record: CallRecord<'_>,
     limit: &ReplyLimit<'_>,
     out: &mut Vec<u8>,
-) -> ElementEnd<'w> {
+) -> ElementEnd {
     let (start, id) = (out.len(), call.id.clone());
     let id = id.as_deref().map(Id::from_raw);
     if let Some(id) = id {
         jsonrpc::begin_result(out, id);
     }
-    let (error, end) = match answer_call(context, pass, call, record.as_mut(), limit, out).await {
+    let (error, end) = match answer_call(context, call, &mut record, limit, out).await {
         CallEnd::Answered(answer) => return answer_element(answer, start, out),
         CallEnd::Failed(error) => (error, ElementEnd::Written(None)),
         CallEnd::NotAdmitted(error) => (error.clone(), ElementEnd::NotAdmitted(error)),
-        CallEnd::Lost { deadline, error } => (error, ElementEnd::Lost { record, deadline }),
     };
     out.truncate(start);
     if let Some(id) = id {
@@ -262,7 +231,7 @@ async fn element<'w>(
 }
 
 /// Finishes the element of an answer, which begins at `start`.
-fn answer_element<'w>(answer: CallAnswer, start: usize, out: &mut Vec<u8>) -> ElementEnd<'w> {
+fn answer_element(answer: CallAnswer, start: usize, out: &mut Vec<u8>) -> ElementEnd {
     let verified = match answer {
         CallAnswer::With(Answer { shared: Some(large), provenance }) => {
             let verified = Some(provenance.verified);

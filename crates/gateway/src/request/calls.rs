@@ -71,7 +71,7 @@ pub(super) async fn read_in_pool(
 
 fn read_all(text: &[u8], gateway: &GatewayState, caller: &Caller) -> Result<ReadRequest, BodyFault> {
     let read = |item: &RequestItem<'_>, bytes| ReadCall::new(item, bytes, gateway, caller).into_owned();
-    Ok(match jsonrpc::parse_within(text, gateway.limits.http.batch_calls_max)? {
+    Ok(match jsonrpc::parse_within(text, gateway.request_limits().batch_calls_max)? {
         Request::Single(item) => ReadRequest::Single(Box::new(read(&item, text.len()))),
         Request::Batch(items) => {
             let bytes = text.len() / items.len();

@@ -1,6 +1,6 @@
 //! A compressed body → the same decompressed.
 //!
-//! What that takes does not depend on the size of the body: windows are allocated, tables are built, and a few bytes inflate
+//! The cost does not depend on the size of the body: windows are allocated, tables are built, and a few bytes inflate
 //! to the limit on bodies. It is therefore always done in the pool, in turn with other accounts, and paid for while it is done.
 //! The job charges for it by itself, because the caller may reset its HTTP/2 stream and not wait for the result.
 
@@ -35,7 +35,7 @@ pub(super) async fn inflated<'a>(
         let received = bytes.len();
         let mut pay =
             |inflated| paid.raise_to(admit::inflate_credits(received, inflated), gateway.clock.now());
-        let bytes_max = gateway.limits.http.body_bytes_max;
+        let bytes_max = gateway.request_limits().body_bytes_max;
         let inflated =
             pay(0).and_then(|()| inflate(coding, &bytes, bytes_max, gateway.memory.of(account), pay));
         paid.outcome = match &inflated {

@@ -1,51 +1,81 @@
-//! The tasks beside requests. Their names come from the program and the names of nodes and partners.
+//! The tasks beside requests, and the disk that has the data directory.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use resources::TaskReport;
+use resources::{DiskHealth, TaskReport};
 
-use super::{describe, label};
+use super::{MetricTable, SeriesWriter, gauge, series};
 
-pub(super) fn write(out: &mut String, reports: &[TaskReport]) {
-    let mut tasks: BTreeMap<&str, &TaskReport> = BTreeMap::new();
+/// Tasks by their names, which come from the program and the names of nodes and partners.
+type TasksByName = BTreeMap<String, TaskReport>;
+
+#[rustfmt::skip]
+pub(super) const TASKS: MetricTable<TasksByName> = MetricTable {
+    title: "Tasks beside requests",
+    about: "Always present. A task that panics is started again after a pause. The label `task` is the name in `/status`, the \
+            log and the console; tasks of nodes and partners have their names in it.",
+    with_source: |gateway, read| read(&by_name(gateway.supervisor.report())),
+    metrics: &[
+        series("gauge", "chaingate_task_up", &["task"],
+            "1 while the task beside requests runs, 0 after several panics in a row or without a sign of life for 4 seconds (30 for the follower of blocks, which has a low priority).",
+            |tasks, series| each_task(tasks, series, |task| u64::from(!task.is_down))),
+        series("counter", "chaingate_task_panics_total", &["task"],
+            "Panics of the task; it starts again after each.",
+            |tasks, series| each_task(tasks, series, |task| task.panics)),
+        series("gauge", "chaingate_task_last_alive_seconds", &["task"],
+            "Seconds since the last sign of life of the task, which shows one every second.",
+            |tasks, series| each_task(tasks, series, |task| task.silent_for.as_secs())),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) const DISK: MetricTable<DiskHealth> = MetricTable {
+    title: "The disk",
+    about: "Always present. `writer` is `usage`, `keys_copy` (the local copy of accounts and keys), `archive` or `blocks` \
+            (stored blocks of nodes).",
+    with_source: |gateway, read| read(&gateway.disk),
+    metrics: &[
+        series("gauge", "chaingate_disk_write_failing", &["writer"],
+            "1 while the last write of this writer to data_dir has failed, else 0.",
+            |disk, series| for report in disk.report() {
+                series.add(&[("writer", report.writer.name())], u64::from(report.failing.is_some()));
+            }),
+        series("counter", "chaingate_disk_write_failures_total", &["writer"],
+            "Writes to data_dir that have failed, by writer.",
+            |disk, series| for report in disk.report() {
+                series.add(&[("writer", report.writer.name())], report.failures);
+            }),
+        gauge("chaingate_disk_free_bytes",
+            "Bytes that can still be written to the disk of data_dir; 0 if the directory cannot be looked at.",
+            |disk| disk.space().map_or(0, |space| space.free_bytes)),
+        gauge("chaingate_disk_size_bytes",
+            "Size of the disk of data_dir; 0 if the directory cannot be looked at.",
+            |disk| disk.space().map_or(0, |space| space.size_bytes)),
+    ],
+};
+
+/// Several tasks of one name are one series: the one that is down, or else the newest.
+fn by_name(reports: Vec<TaskReport>) -> TasksByName {
+    let mut tasks = TasksByName::new();
     for task in reports {
-        // Several of one name are one series: the one that is down, or else the newest.
-        let shown = tasks.entry(&task.name).or_insert(task);
-        if task.is_down || !shown.is_down {
-            *shown = task;
+        if task.is_down || tasks.get(&task.name).is_none_or(|known| !known.is_down) {
+            tasks.insert(task.name.clone(), task);
         }
     }
-    let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&TaskReport) -> u64| {
-        describe(out, name, kind, help);
-        for (task, report) in &tasks {
-            let _ok = writeln!(out, "{name}{{task=\"{}\"}} {}", label(task), value(report));
-        }
-    };
-    each(
-        "chaingate_task_up",
-        "gauge",
-        "1 while the task beside requests runs, 0 after several panics in a row or without a sign of life for 30 seconds.",
-        &|task| u64::from(!task.is_down),
-    );
-    each(
-        "chaingate_task_panics_total",
-        "counter",
-        "Panics of the task; it starts again after each.",
-        &|task| task.panics,
-    );
-    each(
-        "chaingate_task_last_alive_seconds",
-        "gauge",
-        "Seconds since the last sign of life of the task, which shows one every second.",
-        &|task| task.silent_for.as_secs(),
-    );
+    tasks
+}
+
+fn each_task(tasks: &TasksByName, series: &mut SeriesWriter<'_>, read: fn(&TaskReport) -> u64) {
+    for (name, task) in tasks {
+        series.add(&[("task", name)], read(task));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use resources::{Supervisor, WhenDown};
 
+    use super::super::write_metrics;
     use super::*;
 
     /// Two nodes may have the same name. The one whose task ran hid the other.
@@ -56,7 +86,7 @@ mod tests {
         let mut reports = supervisor.report();
         (reports[1].is_down, reports[1].panics) = (true, 4);
         let mut out = String::new();
-        write(&mut out, &reports);
+        write_metrics(&mut out, TASKS.metrics, &by_name(reports));
         let series: Vec<_> = out.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             series,
