@@ -9,6 +9,7 @@ use http::{Request, Response};
 use crate::admin_token::AdminToken;
 use crate::guard::AdminGuard;
 use crate::router::{AdminRouter, OPENAPI_PATH, response_of};
+use crate::routes::reload::ReloadConfiguration;
 
 /// The admin API behind its token.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ pub struct AdminApi {
 impl AdminApi {
     pub fn new(token: AdminToken, administration: Administration) -> Self {
         Self { guard: AdminGuard::new(token), router: AdminRouter::new(administration) }
+    }
+
+    /// The same for a gateway that can read its configuration again.
+    pub fn with_reload(self, reload: ReloadConfiguration) -> Self {
+        Self { router: self.router.with_reload(reload), ..self }
     }
 
     async fn guarded(&self, request: Request<Bytes>) -> Response<Bytes> {

@@ -13,7 +13,7 @@ pub struct ErrorDocument {
     pub error: ErrorDetails,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetails {
     /// A fixed word for programs, such as `not_found`.

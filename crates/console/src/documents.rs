@@ -1,9 +1,13 @@
 //! The bodies of requests and replies. Times are seconds since 1970, UTC.
 
-use callers::administration::{AccountSummary, AuditEntry, Changed, KeySummary, NewKey};
-use callers::{ChangeEffect, KeyRules};
+use callers::administration::{AccountRecord, AuditEntry, Changed, KeySummary, NewKey};
+use callers::{ChangeEffect, KEY_FIELDS, KeyFieldKind, KeyPatch, KeyRules};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -97,32 +101,66 @@ pub struct KeyListDocument {
 }
 
 /// The settings of a key. An absent setting restricts nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySettingsDocument {
     /// Whether the key has a secret, which is never shown.
     pub has_secret: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret_required: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jwt_public_keys: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jwt_audience: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jwt_required: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origins: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_agents: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub addresses: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub methods: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub networks: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credits_per_second: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credits_per_day: Option<u64>,
+    #[serde(flatten)]
+    pub rules: KeyRules,
+}
+
+impl ToSchema for KeySettingsDocument {}
+
+impl PartialSchema for KeySettingsDocument {
+    fn schema() -> RefOr<Schema> {
+        let has_secret = ObjectBuilder::new().schema_type(Type::Boolean);
+        let has_secret = has_secret.description(Some("Whether the key has a secret, which is never shown."));
+        let object = ObjectBuilder::new().property("has_secret", has_secret).required("has_secret");
+        with_key_fields(object, |kind| kind != KeyFieldKind::Secret)
+            .description(Some("The settings of a key. An absent setting restricts nothing."))
+            .into()
+    }
+}
+
+/// The schema of [`KeyPatch`].
+pub(crate) struct KeySettingsBody;
+
+impl ToSchema for KeySettingsBody {}
+
+impl PartialSchema for KeySettingsBody {
+    fn schema() -> RefOr<Schema> {
+        let description = "New settings of a key. An absent field keeps its value, and `null` removes it. The fields of the same \
+                           names are described in `[[key]]` of the configuration.";
+        with_key_fields(ObjectBuilder::new(), |_| true).description(Some(description)).into()
+    }
+}
+
+/// Adds the settings of a key, each of which can be `null`.
+fn with_key_fields(object: ObjectBuilder, has: impl Fn(KeyFieldKind) -> bool) -> ObjectBuilder {
+    KEY_FIELDS.iter().filter(|field| has(field.kind)).fold(object, |object, field| {
+        let nullable = |json_type| SchemaType::from_iter([json_type, Type::Null]);
+        let description = Some(format!("{}.", field.description));
+        let schema: RefOr<Schema> = match field.kind {
+            KeyFieldKind::PublicKeys | KeyFieldKind::AllowList => ArrayBuilder::new()
+                .schema_type(nullable(Type::Array))
+                .items(ObjectBuilder::new().schema_type(Type::String))
+                .description(description)
+                .into(),
+            KeyFieldKind::Secret | KeyFieldKind::Text => {
+                ObjectBuilder::new().schema_type(nullable(Type::String)).description(description).into()
+            }
+            KeyFieldKind::Required => {
+                ObjectBuilder::new().schema_type(nullable(Type::Boolean)).description(description).into()
+            }
+            KeyFieldKind::Credits => ObjectBuilder::new()
+                .schema_type(nullable(Type::Integer))
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+                .minimum(Some(0))
+                .description(description)
+                .into(),
+        };
+        object.property(field.name, schema)
+    })
 }
 
 /// The key that is revoked on one gateway: by its id, or by its account and its name.
@@ -154,7 +192,7 @@ pub(crate) struct NewKeyBody {
     pub(crate) expires_at: Option<i64>,
     #[serde(default)]
     #[schema(value_type = KeySettingsBody)]
-    pub(crate) settings: callers::KeySettingsChange,
+    pub(crate) settings: KeyPatch,
 }
 
 /// How a key is replaced by a new one.
@@ -175,38 +213,6 @@ pub(crate) struct KeyNameBody {
     pub(crate) name: String,
 }
 
-/// New settings of a key. An absent field keeps its value, and `null` removes it. The fields of the same names are described
-/// in `[[key]]` of the configuration.
-#[derive(ToSchema)]
-#[schema(as = KeySettingsBody)]
-#[allow(dead_code, reason = "only its schema is used; `callers::KeySettingsChange` is what is read")]
-pub(crate) struct KeySettingsBody {
-    /// Secret that callers send as the password of HTTP Basic.
-    secret: Option<String>,
-    /// Whether requests without the secret are refused; by default they are.
-    secret_required: Option<bool>,
-    /// PEM public keys whose JSON Web Tokens are accepted.
-    jwt_public_keys: Option<Vec<String>>,
-    /// Audience that the tokens must name.
-    jwt_audience: Option<String>,
-    /// Whether requests without a token are refused; by default they are.
-    jwt_required: Option<bool>,
-    /// Web pages that may use the key.
-    origins: Option<Vec<String>>,
-    /// Texts, one of which must occur in `User-Agent`.
-    user_agents: Option<Vec<String>>,
-    /// Contracts that the key may query.
-    addresses: Option<Vec<String>>,
-    /// Methods that the key may call.
-    methods: Option<Vec<String>>,
-    /// Networks that the key may be used for.
-    networks: Option<Vec<String>>,
-    /// Credits per second, within the limits of the account.
-    credits_per_second: Option<u64>,
-    /// Credits per day (UTC), within the limits of the account.
-    credits_per_day: Option<u64>,
-}
-
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditDocument {
@@ -214,7 +220,7 @@ pub struct AuditDocument {
     pub at: i64,
     /// Who made the change.
     pub actor: String,
-    /// What was done, such as `key.revoke`.
+    /// The action, such as `key.revoke`.
     pub action: String,
     /// The account or key that was changed.
     pub subject: String,
@@ -231,7 +237,7 @@ pub struct AuditListDocument {
     pub next: Option<i64>,
 }
 
-/// What callers have used in a span of time, which is rounded to whole minutes, hours or days.
+/// The usage of callers in a span of time, which is rounded to whole minutes, hours or days.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "only its schema is used; `callers::usage::UsageReport` writes the JSON")]
 pub(crate) struct UsageDocument {
@@ -265,9 +271,9 @@ pub(crate) struct NextUsagePage {
     after_key: String,
 }
 
-impl From<AccountSummary> for AccountDocument {
-    fn from(AccountSummary { id, name, plan, status, created_at }: AccountSummary) -> Self {
-        Self { id, name, plan, status: status.to_owned(), created_at, not_in_effect_because: None }
+impl From<AccountRecord> for AccountDocument {
+    fn from(AccountRecord { id, name, plan, status, created_at }: AccountRecord) -> Self {
+        Self { id, name, plan, status: status.name().to_owned(), created_at, not_in_effect_because: None }
     }
 }
 
@@ -282,14 +288,14 @@ impl From<KeySummary> for KeyDocument {
             created_at: key.created_at,
             last_used_at: key.last_used_at,
             expires_at: key.expires_at,
-            settings: settings(key.settings, key.has_secret),
+            settings: KeySettingsDocument { has_secret: key.has_secret, rules: key.settings },
             not_in_effect_because: None,
         }
     }
 }
 
-impl From<Changed<AccountSummary>> for AccountDocument {
-    fn from(Changed { made, effect }: Changed<AccountSummary>) -> Self {
+impl From<Changed<AccountRecord>> for AccountDocument {
+    fn from(Changed { made, effect }: Changed<AccountRecord>) -> Self {
         Self { not_in_effect_because: reason_for_delay(effect), ..made.into() }
     }
 }
@@ -319,19 +325,11 @@ impl From<AuditEntry> for AuditDocument {
     }
 }
 
-fn settings(rules: KeyRules, has_secret: bool) -> KeySettingsDocument {
-    KeySettingsDocument {
-        has_secret,
-        secret_required: rules.secret_required,
-        jwt_public_keys: rules.jwt_public_keys,
-        jwt_audience: rules.jwt_audience,
-        jwt_required: rules.jwt_required,
-        origins: rules.origins,
-        user_agents: rules.user_agents,
-        addresses: rules.addresses,
-        methods: rules.methods,
-        networks: rules.networks,
-        credits_per_second: rules.credits_per_second,
-        credits_per_day: rules.credits_per_day,
-    }
+/// The keys of the configuration file whose values have changed, by what they need.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReloadReport {
+    /// Those that are in effect now.
+    pub changed: Vec<String>,
+    /// Those that take effect when the gateway is started again.
+    pub needs_restart: Vec<String>,
 }

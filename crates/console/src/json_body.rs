@@ -29,7 +29,7 @@ fn invalid(message: String) -> ApiError {
 /// The reason without values of the body, which can contain a secret.
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let names_fields_only = ["unknown field", "missing field", "duplicate field"];
+    let names_fields_only = ["unknown field", "missing field", "duplicate field", "wrong type of field"];
     if names_fields_only.iter().any(|start| text.starts_with(start)) {
         return text;
     }

@@ -1,6 +1,14 @@
 //! The console, web pages for developers and operators on a listener of its own, and the admin API on the operator's
 //! listener. Their rules are in `callers::administration` and `callers::people`; this crate translates them from and to HTML
 //! and JSON, and decides who may use them.
+//!
+//! `chaingate` starts it beside a gateway. Every path is a row of [`ROUTES`], with who may use it:
+//!
+//! ```no_run
+//! for route in console::ROUTES.iter().filter(|route| route.access() == console::Access::Anyone) {
+//!     println!("{} {}", route.method, route.path);
+//! }
+//! ```
 
 mod admin_token; // the token of the admin API
 mod address_file; // where the admin API and the console of a running gateway are
@@ -21,19 +29,16 @@ pub use admin_token::{AdminToken, AdminTokenError};
 pub use api_error::{ErrorDetails, ErrorDocument};
 pub use documents::{
     AccountDocument, AccountListDocument, AuditDocument, AuditListDocument, KeyDocument, KeyListDocument,
-    KeySettingsDocument, LocalRevocationDocument, NewKeyDocument,
+    KeySettingsDocument, LocalRevocationDocument, NewKeyDocument, ReloadReport,
 };
 pub use guard::ACTOR_HEADER;
 pub use pages::configuration::{
     ConfigurationRow, ConfigurationSection, ConfigurationSource, ConfigurationValue,
 };
-pub use pages::live::{
-    HISTORY_POINTS_MAX, LiveChain, LiveError, LiveExecution, LiveHistory, LiveInstance, LiveNode,
-    LivePartner, LiveStatus, LiveStorage, LiveTraffic,
-};
 pub use pages::try_it::{MethodForm, ParamForm, ParamInput};
 pub use router::AdminRouter;
+pub use routes::reload::ReloadConfiguration;
 pub use web::{
-    Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite, GatewayLive,
+    Access, ClientAddress, ConsoleAddress, ConsoleServer, ConsoleSettings, ConsoleSite,
     InvalidConsoleAddress, LiveSource, ROUTES, SignUpMode, SiteFacts, WebRoute,
 };

@@ -21,7 +21,7 @@ pub(crate) mod audit_log;
 pub(crate) mod configuration;
 pub(crate) mod error;
 
-/// What every page needs besides its own data.
+/// The data that every page needs besides its own.
 ///
 /// It has no `Debug`, because the token is a credential.
 pub(crate) struct PageFrame {
@@ -29,7 +29,6 @@ pub(crate) struct PageFrame {
     pub(crate) title: String,
     /// The name of the network that the gateway serves, such as `mainnet` or `demo`.
     pub(crate) network: String,
-    /// When the page is made.
     pub(crate) now: i64,
     /// The token of the hidden field `csrf`, which every form that changes something sends.
     pub(crate) csrf: String,
@@ -43,6 +42,11 @@ pub(crate) struct PageFrame {
 }
 
 impl PageFrame {
+    /// Whether an email address is that of the user.
+    pub(crate) fn is_own_email(&self, email: &str) -> bool {
+        self.user.as_ref().is_some_and(|user| user.email == email)
+    }
+
     /// Whether the page is below this item of the navigation.
     pub(crate) fn is_active(&self, item: &NavigationItem) -> bool {
         self.active == *item
@@ -76,7 +80,6 @@ pub(crate) struct SignedInUser {
     pub(crate) account: Option<String>,
 }
 
-/// An item of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NavigationItem {
     Overview,
@@ -93,55 +96,33 @@ pub(crate) enum NavigationItem {
 }
 
 impl NavigationItem {
-    pub(crate) fn path(self) -> &'static str {
+    /// Its path, its label, and the shape of its icon in a square of 20 units, drawn with lines.
+    #[rustfmt::skip]
+    fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Overview | Self::None => "/",
-            Self::Keys => "/keys",
-            Self::Usage => "/usage",
-            Self::TryIt => "/try",
-            Self::UserSettings => "/settings",
-            Self::Live => "/live",
-            Self::Accounts => "/accounts",
-            Self::AuditLog => "/audit",
-            Self::Configuration => "/configuration",
+            Self::Overview => ("/", "Overview", "M3 9.5 10 3l7 6.5V17h-5v-5H8v5H3z"),
+            Self::Keys => ("/keys", "Keys", "M12.5 7.5h.01M7 13l-4 4M7.9 12.1 5 15l2 2M8 8a4.5 4.5 0 1 1 4 4.5L10 12l-1.500 1.500L8 10z"),
+            Self::Usage => ("/usage", "Usage", "M4 17V10M8 17V4M12 17v-5M16 17V7"),
+            Self::TryIt => ("/try", "Try it", "M5 3.500v13l11-6.500z"),
+            Self::UserSettings => ("/settings", "Settings", "M3 6h7M14 6h3M3 14h3M10 14h7M12 4v4M8 12v4"),
+            Self::Live => ("/live", "Live", "M2 10h4l2-6 4 12 2-6h4"),
+            Self::Accounts => ("/accounts", "Accounts", "M7.500 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 17c0-3 2.500-5 5.500-5s5.500 2 5.500 5M13 3.500a3 3 0 0 1 0 5M15 12.500c1.800.7 3 2.300 3 4.500"),
+            Self::AuditLog => ("/audit", "Audit log", "M5 3h10v14H5zM8 7h4M8 10h4M8 13h2"),
+            Self::Configuration => ("/configuration", "Configuration", "M7 5 2 10l5 5M13 5l5 5-5 5"),
+            Self::None => ("/", "", ""),
         }
+    }
+
+    pub(crate) fn path(self) -> &'static str {
+        self.row().0
     }
 
     pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Keys => "Keys",
-            Self::Usage => "Usage",
-            Self::TryIt => "Try it",
-            Self::UserSettings => "Settings",
-            Self::Live => "Live",
-            Self::Accounts => "Accounts",
-            Self::AuditLog => "Audit log",
-            Self::Configuration => "Configuration",
-            Self::None => "",
-        }
+        self.row().1
     }
-}
 
-impl NavigationItem {
-    /// The shape of its icon in a square of 20 units, drawn with lines.
     pub(crate) fn icon(self) -> &'static str {
-        match self {
-            Self::Overview => "M3 9.5 10 3l7 6.5V17h-5v-5H8v5H3z",
-            Self::Keys => {
-                "M12.5 7.5h.01M7 13l-4 4M7.9 12.1 5 15l2 2M8 8a4.5 4.5 0 1 1 4 4.5L10 12l-1.500 1.500L8 10z"
-            }
-            Self::Usage => "M4 17V10M8 17V4M12 17v-5M16 17V7",
-            Self::TryIt => "M5 3.500v13l11-6.500z",
-            Self::UserSettings => "M3 6h7M14 6h3M3 14h3M10 14h7M12 4v4M8 12v4",
-            Self::Live => "M2 10h4l2-6 4 12 2-6h4",
-            Self::Accounts => {
-                "M7.500 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2 17c0-3 2.500-5 5.500-5s5.500 2 5.500 5M13 3.500a3 3 0 0 1 0 5M15 12.500c1.800.7 3 2.300 3 4.500"
-            }
-            Self::AuditLog => "M5 3h10v14H5zM8 7h4M8 10h4M8 13h2",
-            Self::Configuration => "M7 5 2 10l5 5M13 5l5 5-5 5",
-            Self::None => "",
-        }
+        self.row().2
     }
 }
 
@@ -163,22 +144,39 @@ pub(crate) struct AssetPaths {
 /// Why a form was not accepted. The page shows it again with what was typed, except passwords and secrets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormErrors {
-    /// What is wrong with the form as a whole, such as `Email or password is wrong.`
+    /// The error of the form as a whole, such as `Email or password is wrong.`
     pub(crate) general: Option<String>,
-    /// What is wrong with single fields.
+    /// The errors of single fields.
     pub(crate) fields: Vec<FieldError>,
 }
 
-/// What is wrong with one field of a form.
+/// An error in one field of a form.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldError {
     /// The `name` of the input.
     pub(crate) field: String,
-    /// What is wrong and what to do, such as `must have at least 10 characters`.
+    /// The error and its remedy, such as `must have at least 10 characters`.
     pub(crate) message: String,
 }
 
 impl FormErrors {
+    /// An error of the form as a whole.
+    pub(crate) fn general(message: impl Into<String>) -> Self {
+        Self { general: Some(message.into()), fields: Vec::new() }
+    }
+
+    pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
+        let error = FieldError { field: field.to_owned(), message: message.into() };
+        Self { general: None, fields: vec![error] }
+    }
+
+    /// The same errors, where the field `from` is called `to` in the form.
+    pub(crate) fn renamed(mut self, from: &str, to: &str) -> Self {
+        let found = self.fields.iter_mut().filter(|error| error.field == from);
+        found.for_each(|error| error.field = to.to_owned());
+        self
+    }
+
     /// The message about a field.
     pub(crate) fn of(&self, field: &str) -> Option<&str> {
         self.fields.iter().find(|error| error.field == field).map(|error| error.message.as_str())

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response as AxumResponse};
 use axum::routing::get;
+use axum::{Extension, Router};
 use bytes::Bytes;
 use callers::administration::Administration;
 use http::header::{self, HeaderValue};
@@ -22,7 +22,8 @@ use utoipa_axum::routes;
 use crate::api_error::ApiError;
 use crate::guard::AdminActor;
 use crate::path_value::contains_nul;
-use crate::routes::{accounts, audit, keys, usage};
+use crate::routes::reload::ReloadConfiguration;
+use crate::routes::{accounts, audit, keys, reload, usage};
 
 /// Where the document is; it needs no token.
 pub(crate) const OPENAPI_PATH: &str = "/admin/v1/openapi.json";
@@ -49,6 +50,11 @@ impl AdminRouter {
             .method_not_allowed_fallback(no_such_method)
             .with_state(Arc::new(administration));
         Self { router }
+    }
+
+    /// The same for a gateway that can read its configuration again.
+    pub fn with_reload(self, reload: ReloadConfiguration) -> Self {
+        Self { router: self.router.layer(Extension(reload)) }
     }
 
     /// Answers one request; `actor` is who makes it, for the audit log.
@@ -81,6 +87,7 @@ fn documented_routes() -> OpenApiRouter<Arc<Administration>> {
         .routes(routes!(keys::revoke_key_here))
         .routes(routes!(audit::list_audit_entries))
         .routes(routes!(usage::report_usage))
+        .routes(routes!(reload::reload_configuration))
 }
 
 /// The parts of the document that do not belong to one route.
@@ -117,7 +124,7 @@ async fn no_such_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_such_method", message)
 }
 
-/// What is wrong with an address that contains a NUL byte.
+/// The error for an address that contains a NUL byte.
 fn nul_error(address: &Uri) -> Option<ApiError> {
     if contains_nul(address.path()) {
         let message = "no name and no id contains a NUL byte";

@@ -5,6 +5,7 @@
 pub(crate) mod accounts;
 pub(crate) mod audit;
 pub(crate) mod keys;
+pub(crate) mod reload;
 pub(crate) mod usage;
 
 use axum::Json;
@@ -51,7 +52,7 @@ fn parameters<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, ApiError>
     }
 }
 
-/// What status 202 of a change means.
+/// The meaning of status 202 of a change.
 const LATE: &str = "Stored, but not in effect on this gateway yet: `not_in_effect_because` says why. It takes effect as soon as the \
                     gateway follows the store again; on other gateways it can be in effect already.";
 

@@ -8,9 +8,7 @@ mod assets; // embedded files
 mod own_path; // paths of this site
 mod form_fields; // queries and forms
 mod cookies; // what browsers keep
-mod change_rates; // how often one user may change something
-mod downloads; // files that are being sent
-mod user_permits; // requests that are being answered
+mod user_limits; // requests, changes and downloads of one user
 mod page_error; // requests that failed
 mod site; // what all requests share
 mod web_request; // one request
@@ -19,7 +17,7 @@ mod account_scope; // whose keys and usage a page is about
 mod list_position; // positions in lists
 mod reply; // replies and their headers
 mod usage_sums; // usage as the pages show it
-mod gateway_live; // the live view of a gateway
+mod traffic_history; // the traffic of the last minutes
 mod notices; // messages about the last action
 mod handlers; // one function per route
 mod routes; // all paths, and who may use them
@@ -27,7 +25,6 @@ mod dispatch; // from a request to its handler
 mod listener; // sockets
 
 pub use console_settings::{ConsoleAddress, ConsoleSettings, InvalidConsoleAddress, SignUpMode};
-pub use gateway_live::GatewayLive;
 pub use listener::ConsoleServer;
 pub use routes::{Access, ROUTES, WebRoute};
 pub use site::{ClientAddress, ConsoleSite, LiveSource, SiteFacts};

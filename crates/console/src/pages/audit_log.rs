@@ -1,7 +1,8 @@
 //! The audit log, for operators.
 
 use askama::Template;
-use callers::administration::AUDIT_COUNT_MAX;
+use callers::administration::{AUDIT_COUNT_MAX, AuditEntry};
+use serde_json::Value;
 
 use super::list_pages::ListLinks;
 use super::{PageFrame, format};
@@ -12,8 +13,8 @@ use super::{PageFrame, format};
 pub(crate) struct AuditLogPage {
     pub(crate) frame: PageFrame,
     /// Newest first; at most 100.
-    pub(crate) entries: Vec<AuditRow>,
-    /// What was searched for; empty if all entries are listed.
+    pub(crate) entries: Vec<AuditEntry>,
+    /// The search text; empty if all entries are listed.
     pub(crate) search: String,
     /// How many entries there are on all pages, but at most one more than [`AUDIT_COUNT_MAX`].
     pub(crate) count: u64,
@@ -35,24 +36,16 @@ impl AuditLogPage {
 /// Characters of a detail that are shown: the settings of a key can have 64 KB, and a page has 100 entries.
 const DETAIL_CHARACTERS_MAX: usize = 200;
 
-/// A change.
-#[derive(Clone, Debug)]
-pub(crate) struct AuditRow {
-    pub(crate) at: i64,
-    /// Who made it, such as `user:ada@example.com`.
-    pub(crate) actor: String,
-    /// Such as `key.revoke`.
-    pub(crate) action: String,
-    /// The name of an account, the id of a key, or the email address of a user.
-    pub(crate) subject: String,
-    /// Names and values.
-    pub(crate) details: Vec<(String, String)>,
-}
-
-impl AuditRow {
-    /// The details, shortened.
-    fn shown_details(&self) -> impl Iterator<Item = (&str, String)> {
-        self.details.iter().map(|(name, value)| (name.as_str(), shortened(value)))
+/// The names and values of the details of a change, shortened.
+fn shown_details(entry: &AuditEntry) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => shortened(text),
+        other => shortened(&other.to_string()),
+    };
+    match &entry.details {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+        Value::Null => Vec::new(),
+        other => vec![("details".to_owned(), text(other))],
     }
 }
 

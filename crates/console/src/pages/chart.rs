@@ -48,7 +48,6 @@ const BAR_HEIGHT_MIN: f64 = 2.0;
 /// The share of its step that a bar fills.
 const BAR_SHARE: f64 = 0.78;
 
-/// A chart over time.
 #[derive(Clone, Debug, Template)]
 #[template(path = "chart.html")]
 pub(crate) struct Chart {
@@ -57,7 +56,6 @@ pub(crate) struct Chart {
     pub(crate) title: &'static str,
     pub(crate) unit: ChartUnit,
     pub(crate) shape: ChartShape,
-    /// When the first step begins.
     pub(crate) since: i64,
     /// Seconds of a step.
     pub(crate) step: i64,
@@ -104,19 +102,16 @@ pub(crate) struct ChartSeries {
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// What the values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChartUnit {
     Number,
     Milliseconds,
 }
 
-/// How the values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChartShape {
     /// Bars, in which the series lie on each other.
     Bars,
-    /// A line for each series.
     Lines,
 }
 

@@ -8,14 +8,13 @@ pub(crate) struct CreditsToday {
     pub(crate) per_day: Option<u64>,
     /// `None` is no limit.
     pub(crate) per_second: Option<u64>,
-    /// The name of the plan.
     pub(crate) plan: String,
     /// When the credits of the day are new: the next midnight, UTC.
     pub(crate) resets_at: i64,
 }
 
 impl CreditsToday {
-    /// What is left today; `None` without a limit.
+    /// Credits that are left today; `None` without a limit.
     pub(crate) fn left(&self) -> Option<u64> {
         self.per_day.map(|per_day| per_day.saturating_sub(self.used))
     }

@@ -1,6 +1,7 @@
 //! The pages for people who are not signed in: sign-in, sign-up and one-time links.
 
 use askama::Template;
+use callers::people::{InvitationTarget, LinkSummary};
 
 use super::{FormErrors, PageFrame};
 
@@ -9,7 +10,7 @@ use super::{FormErrors, PageFrame};
 #[template(path = "sign_in.html")]
 pub(crate) struct SignInPage {
     pub(crate) frame: PageFrame,
-    /// What was typed.
+    /// The text that was typed.
     pub(crate) email: String,
     /// The path to open after the sign-in, or the empty string.
     pub(crate) next: String,
@@ -25,11 +26,10 @@ pub(crate) struct SignUpPage {
     pub(crate) frame: PageFrame,
     /// Whether anyone may sign up. If not, the page has no form and says how to get an invitation.
     pub(crate) is_open: bool,
-    /// What was typed.
+    /// The text that was typed.
     pub(crate) email: String,
-    /// What was typed as the name of the new account.
+    /// The name that was typed for the new account.
     pub(crate) account: String,
-    pub(crate) password_characters_min: usize,
     pub(crate) errors: FormErrors,
 }
 
@@ -42,24 +42,25 @@ pub(crate) struct LinkPage {
     pub(crate) frame: PageFrame,
     /// The path of this link, which contains its token.
     pub(crate) action: String,
-    pub(crate) purpose: LinkPurpose,
-    /// The email that the link is for, or what was typed.
-    pub(crate) email: String,
-    /// Whether the link is only for this email; otherwise it can be chosen.
-    pub(crate) is_email_fixed: bool,
-    pub(crate) password_characters_min: usize,
+    pub(crate) link: LinkSummary,
+    /// The email that was typed, if the link is for anybody.
+    pub(crate) typed_email: String,
+    /// The name that was typed for the new account, if the link creates one.
+    pub(crate) typed_account: String,
     pub(crate) errors: FormErrors,
 }
 
-/// What a one-time link is for.
-#[derive(Clone, Debug)]
-pub(crate) enum LinkPurpose {
-    /// Joins an existing account.
-    JoinAccount { account: String },
-    /// Creates an account, whose name is chosen in the form; `account` is what was typed.
-    NewAccount { account: String, plan: String },
-    /// Chooses a new password.
-    ResetPassword,
-    /// Becomes an operator.
-    Operator,
+impl LinkPage {
+    /// The email that the link is for; `None` if it can be chosen.
+    fn fixed_email(&self) -> Option<&str> {
+        match &self.link {
+            LinkSummary::Reset { email } => Some(email),
+            LinkSummary::Invitation { email, .. } => email.as_deref(),
+            LinkSummary::Operator => None,
+        }
+    }
+
+    fn email(&self) -> &str {
+        self.fixed_email().unwrap_or(&self.typed_email)
+    }
 }

@@ -4,14 +4,13 @@ use askama::Template;
 
 use super::PageFrame;
 
-/// An error page.
 #[derive(Template)]
 #[template(path = "error.html")]
 pub(crate) struct ErrorPage {
     pub(crate) frame: PageFrame,
     pub(crate) status: u16,
     pub(crate) heading: String,
-    /// What happened and what to do.
+    /// The event and its remedy.
     pub(crate) message: String,
     /// The link at the end: label and path.
     pub(crate) way_out: (String, String),

@@ -121,6 +121,16 @@ pub(crate) fn seconds(number: &u64) -> String {
     duration(&i64::try_from(*number).unwrap_or(i64::MAX))
 }
 
+/// A span of seconds that may be unknown.
+pub(crate) fn seconds_or_dash(number: &Option<u64>) -> String {
+    number.as_ref().map_or_else(dash, seconds)
+}
+
+/// How long ago something was, of which the seconds are known.
+pub(crate) fn seconds_ago(number: &u64) -> String {
+    ago(&i64::try_from(*number).unwrap_or(i64::MAX), &0)
+}
+
 /// How long ago a time is, in its largest unit: `just now`, `3 min ago`, `2 d ago`; `in 5 min` if it is to come.
 pub(crate) fn ago(now: &i64, at: &i64) -> String {
     let largest = |seconds: i64| match seconds {
@@ -176,6 +186,36 @@ pub(crate) fn short_hash(hash: &str) -> String {
     match (hash.get(..6), hash.len().checked_sub(4).and_then(|from| hash.get(from..))) {
         (Some(start), Some(end)) if hash.len() > 12 => format!("{start}…{end}"),
         _ => hash.to_owned(),
+    }
+}
+
+/// The usual name of the browser with this description. The order matters: most browsers name others, too.
+pub(crate) fn browser_name(user_agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 7] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chromium/", "Chromium"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+        ("curl/", "curl"),
+    ];
+    const SYSTEMS: [(&str, &str); 6] = [
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ];
+    let found = |names: &[(&str, &'static str)]| {
+        names.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name)
+    };
+    match (found(&BROWSERS), found(&SYSTEMS)) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        (None, Some(system)) => format!("Unknown browser on {system}"),
+        (None, None) => "Unknown browser".to_owned(),
     }
 }
 

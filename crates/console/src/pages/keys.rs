@@ -1,10 +1,13 @@
 //! The keys of an account: the list, a new key, and the settings of one key.
 
 use askama::Template;
+use callers::administration::{AccountCounts, AccountRecord, AccountStatus, KeySummary};
+use callers::{KEY_FIELDS, KeyField, KeyFieldKind, KeyFieldSection};
 
 use super::credits_today::CreditsToday;
 use super::list_pages::ListLinks;
 use super::snippets::{KEY_PLACEHOLDER, Snippet, snippets};
+use super::usage::UsageSum;
 use super::{FormErrors, PageFrame, format};
 
 /// `GET /keys?q=&after=`, or the same below `/accounts/{name}` for operators. The form posts `name` to the same path, which
@@ -19,18 +22,15 @@ pub(crate) struct KeyListPage {
     pub(crate) account: Option<(String, String)>,
     /// One page of keys.
     pub(crate) keys: Vec<KeyRow>,
-    /// What was searched for; empty if all keys are listed.
+    /// The search text; empty if all keys are listed.
     pub(crate) search: String,
     /// How many keys the search has found; `None` without a search.
     pub(crate) found: Option<FoundKeyCount>,
     pub(crate) pages: ListLinks,
-    /// Keys of the account that are neither revoked nor expired.
-    pub(crate) valid_keys: u64,
-    /// All keys of the account.
-    pub(crate) all_keys: u64,
+    pub(crate) counts: AccountCounts,
     /// How many active keys the plan allows; `None` is no limit.
     pub(crate) keys_max: Option<u64>,
-    /// What was typed as the name of a new key.
+    /// The name that was typed for a new key.
     pub(crate) new_name: String,
     pub(crate) errors: FormErrors,
     /// Such as `http://127.0.0.1:8545/v3/`.
@@ -39,7 +39,7 @@ pub(crate) struct KeyListPage {
 
 impl KeyListPage {
     fn is_full(&self) -> bool {
-        self.keys_max.is_some_and(|keys_max| self.valid_keys >= keys_max)
+        self.keys_max.is_some_and(|keys_max| self.counts.valid_keys >= keys_max)
     }
 }
 
@@ -51,22 +51,12 @@ pub(crate) struct FoundKeyCount {
     pub(crate) is_all: bool,
 }
 
-/// A key in a list.
+/// A key, and its calls of today (UTC) over all networks.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRow {
-    /// The id, such as `k_8a41c0de55b2`.
-    pub(crate) id: String,
-    pub(crate) name: String,
-    /// The first characters of the key.
-    pub(crate) prefix: String,
+    pub(crate) key: KeySummary,
     pub(crate) state: KeyRowState,
-    pub(crate) created_at: i64,
-    pub(crate) last_used_at: Option<i64>,
-    /// Calls of today (UTC).
-    pub(crate) calls_today: u64,
-    /// Share of them that was answered, from 0 to 1; `None` without calls.
-    pub(crate) success_share: Option<f64>,
-    pub(crate) credits_today: u64,
+    pub(crate) today: UsageSum,
 }
 
 /// Whether a key works.
@@ -82,6 +72,16 @@ pub(crate) enum KeyRowState {
 }
 
 impl KeyRowState {
+    pub(crate) fn of(key: &KeySummary, account: &AccountRecord) -> Self {
+        match (key.status, key.expires_at) {
+            ("revoked", _) => Self::Revoked,
+            ("expired", _) => Self::Expired,
+            _ if account.status == AccountStatus::Suspended => Self::Suspended,
+            (_, Some(until)) => Self::ActiveUntil(until),
+            (_, None) => Self::Active,
+        }
+    }
+
     /// Whether calls with the key are accepted.
     pub(crate) fn works(self) -> bool {
         matches!(self, Self::Active | Self::ActiveUntil(_))
@@ -125,7 +125,6 @@ pub(crate) struct NewKeyPage {
     /// The handle of the new key.
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The key itself.
     pub(crate) key: String,
     /// Such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
@@ -157,11 +156,11 @@ pub(crate) struct KeySettingsPage {
     pub(crate) usage_path: String,
     /// The name and the path of the account, if it is not the own one.
     pub(crate) account: Option<(String, String)>,
-    pub(crate) key: KeyRow,
+    pub(crate) row: KeyRow,
     /// The limits of the plan, within which the limits of the key are.
     pub(crate) credits: CreditsToday,
     pub(crate) form: KeySettingsForm,
-    /// What is wrong with the form that was sent; the fields are told apart by their names.
+    /// Errors in the form that was sent, by the names of the fields.
     pub(crate) errors: FormErrors,
     /// All names of methods, which the page lists.
     pub(crate) method_names: Vec<String>,
@@ -182,17 +181,27 @@ impl KeySettingsPage {
 /// `secret_required` and `jwt_required` are check boxes, which a browser sends as `on` or not at all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeySettingsForm {
-    /// Whether the key has a secret.
     pub(crate) has_secret: bool,
-    pub(crate) secret_required: bool,
-    pub(crate) jwt_public_keys: String,
-    pub(crate) jwt_audience: String,
-    pub(crate) jwt_required: bool,
-    pub(crate) origins: String,
-    pub(crate) user_agents: String,
-    pub(crate) addresses: String,
-    pub(crate) methods: String,
-    pub(crate) networks: String,
-    pub(crate) credits_per_second: String,
-    pub(crate) credits_per_day: String,
+    fields: Vec<KeyFormField>,
+}
+
+/// One setting in the form.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFormField {
+    pub(crate) setting: &'static KeyField,
+    /// The text of the input; of a check box, `on` or nothing.
+    pub(crate) text: String,
+}
+
+impl KeySettingsForm {
+    /// Asks for the text of each setting but the secret.
+    pub(crate) fn new(has_secret: bool, text: impl Fn(&KeyField) -> String) -> Self {
+        let settings = KEY_FIELDS.iter().filter(|setting| setting.kind != KeyFieldKind::Secret);
+        let fields = settings.map(|setting| KeyFormField { setting, text: text(setting) });
+        Self { has_secret, fields: fields.collect() }
+    }
+
+    fn fields_of(&self, section: KeyFieldSection) -> impl Iterator<Item = &KeyFormField> {
+        self.fields.iter().filter(move |field| field.setting.section == section)
+    }
 }

@@ -1,11 +1,12 @@
 //! The live view of the operator: what the gateway does now, and how its nodes are.
 //!
-//! `/live/events` sends a server-sent event named `status` every second or so, whose data is [`LiveStatus::event_data`]. The
-//! first status is part of the page, so the page is complete without JavaScript.
+//! `/live/events` sends a server-sent event named `status` every second or so, and with each change of the chain, whose data is a rendered [`LiveStatus`]. The first
+//! one is part of the page, so the page is complete without JavaScript.
 
 use askama::Template;
-use gateway::{PoolNodeState, StorageKind};
+use gateway::{BlockSnapshot, ExecutedSnapshot, GatewaySnapshot, NodeSnapshot, PoolNodeState};
 
+use super::outcomes::FailureRow;
 use super::{PageFrame, chart, format};
 
 /// `GET /live`.
@@ -16,200 +17,140 @@ pub(crate) struct LivePage {
     pub(crate) status: LiveStatus,
 }
 
-/// What the gateway does at one moment.
-#[derive(Clone, Debug, Template)]
+/// The gateway at one moment, and its traffic over the last minutes.
+#[derive(Clone, Debug, Default, Template)]
 #[template(path = "live_status.html")]
-pub struct LiveStatus {
-    /// When the status was read.
-    pub now: i64,
-    /// Why `/ready` is 503, in a sentence; `None` if it is 200.
-    pub not_ready_because: Option<String>,
-    /// The names of the tasks that do not run, and why.
-    pub tasks_down: Vec<(String, String)>,
-    pub traffic: LiveTraffic,
-    /// The errors of the last five minutes, the most frequent first.
-    pub errors: Vec<LiveError>,
-    pub chain: LiveChain,
-    /// Empty if the gateway serves an embedded chain.
-    pub nodes: Vec<LiveNode>,
-    pub partners: Vec<LivePartner>,
-    /// Why a partner has answered last, in plain words, and when.
-    pub last_partner_answer: Option<(String, i64)>,
-    pub storage: Option<LiveStorage>,
-    /// The gateways that share limits, this one included.
-    pub instances: Vec<LiveInstance>,
+pub(crate) struct LiveStatus {
+    pub(crate) gateway: GatewaySnapshot,
+    /// The values of the last seconds.
+    pub(crate) traffic: TrafficValues,
+    /// The same over time, oldest first.
+    pub(crate) history: Vec<TrafficValues>,
+    /// Seconds that the history covers.
+    pub(crate) history_seconds: u64,
+    /// The failures of these minutes, the most frequent first.
+    pub(crate) failures: Vec<FailureRow>,
+}
+
+/// The calls between two moments; `None` where there were none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TrafficValues {
+    pub(crate) requests_per_second: Option<f64>,
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p99_ms: Option<f64>,
+    /// The share of calls that failed, from 0 to 1.
+    pub(crate) error_share: Option<f64>,
+    /// The share of calls that the cache answered, from 0 to 1.
+    pub(crate) cache_hit_share: Option<f64>,
+}
+
+/// One figure with its line over time.
+struct Tile {
+    label: &'static str,
+    figure: String,
+    line: String,
+    is_bad: bool,
 }
 
 impl LiveStatus {
-    /// The data of a server-sent event: the same HTML that the page begins with, so there is one way to show a status.
-    pub fn event_data(&self) -> Result<String, askama::Error> {
-        self.render()
+    fn tiles(&self) -> [Tile; 5] {
+        let tile = |label, value: fn(&TrafficValues) -> Option<f64>, text: fn(&Option<f64>) -> String| {
+            let values: Vec<_> = self.history.iter().map(value).collect();
+            let figure = text(&value(&self.traffic));
+            Tile { label, figure, line: chart::sparkline(&values), is_bad: label == "Errors" }
+        };
+        [
+            tile(
+                "Requests/s",
+                |values| values.requests_per_second,
+                |rate| format::rate(&rate.unwrap_or(0.0)),
+            ),
+            tile("Latency p50", |values| values.p50_ms, format::milliseconds_or_dash),
+            tile("Latency p99", |values| values.p99_ms, format::milliseconds_or_dash),
+            tile("Errors", |values| values.error_share, format::percent_or_dash),
+            tile("From cache", |values| values.cache_hit_share, format::percent_or_dash),
+        ]
     }
 
-    /// The time that the sparklines show, in seconds.
-    fn history_seconds(&self) -> u64 {
-        let history = &self.traffic.history;
-        history.step_seconds.saturating_mul(history.requests_per_second.len() as u64)
+    fn largest_failure_count(&self) -> u64 {
+        self.failures.iter().map(|failure| failure.calls).max().unwrap_or(0)
+    }
+
+    fn nodes(&self) -> &[NodeSnapshot] {
+        self.gateway.remote.as_ref().map_or(&[], |remote| &remote.nodes.each)
     }
 
     fn nodes_up(&self) -> u64 {
-        self.nodes.iter().filter(|node| node.state == PoolNodeState::Up).count() as u64
+        self.nodes().iter().filter(|node| node.state == PoolNodeState::Up).count() as u64
     }
 
-    fn largest_error_count(&self) -> u64 {
-        self.errors.iter().map(|error| error.count).max().unwrap_or(0)
-    }
-}
-
-/// The calls of the last seconds.
-#[derive(Clone, Debug, Default)]
-pub struct LiveTraffic {
-    pub requests_per_second: f64,
-    /// Milliseconds; `None` without calls.
-    pub p50_ms: Option<f64>,
-    /// Milliseconds; `None` without calls.
-    pub p99_ms: Option<f64>,
-    /// The share of calls that failed, from 0 to 1; `None` without calls.
-    pub error_share: Option<f64>,
-    /// The share of calls that the cache answered, from 0 to 1; `None` without calls.
-    pub cache_hit_share: Option<f64>,
-    /// The same values over time for sparklines, oldest first, at most [`HISTORY_POINTS_MAX`] of each.
-    pub history: LiveHistory,
-}
-
-/// Values over time, oldest first; `None` where there were no calls.
-#[derive(Clone, Debug, Default)]
-pub struct LiveHistory {
-    /// Seconds between two values.
-    pub step_seconds: u64,
-    pub requests_per_second: Vec<Option<f64>>,
-    pub p50_ms: Vec<Option<f64>>,
-    pub p99_ms: Vec<Option<f64>>,
-    pub error_share: Vec<Option<f64>>,
-    pub cache_hit_share: Vec<Option<f64>>,
-}
-
-/// Values of a sparkline: five minutes with one value every two seconds.
-pub const HISTORY_POINTS_MAX: usize = 150;
-
-/// Errors with the same outcome.
-#[derive(Clone, Debug)]
-pub struct LiveError {
-    /// The outcome with the codes that callers see, such as `refused: 429 or 402, -32005`.
-    pub code: String,
-    /// What it means, such as `A limit of the plan or of the key was reached.`.
-    pub meaning: String,
-    /// How often it occurred in the last five minutes.
-    pub count: u64,
-}
-
-/// The head of the chain.
-#[derive(Clone, Debug, Default)]
-pub struct LiveChain {
-    /// `None` if there is none yet.
-    pub head: Option<u64>,
-    /// Hash of the head with `0x`, or the empty string.
-    pub head_hash: String,
-    /// Seconds since the head was seen first.
-    pub head_age_seconds: Option<u64>,
-    /// Why the head does not move, if it stands still for too long.
-    pub waits_because: Option<String>,
-    pub finalized: Option<u64>,
-    /// Since the start of the gateway.
-    pub reorganisations: u64,
-    /// When the last one was seen.
-    pub last_reorganisation_at: Option<i64>,
-}
-
-/// A remote node.
-#[derive(Clone, Debug)]
-pub struct LiveNode {
-    pub name: String,
-    pub state: PoolNodeState,
-    pub head: Option<u64>,
-    /// Blocks behind the head of the view.
-    pub lag: Option<u64>,
-    /// Milliseconds, typical of the last calls.
-    pub latency_ms: Option<f64>,
-    /// Faults since the start of the gateway: time-outs, connection errors and wrong answers.
-    pub faults: u64,
-    /// Why it is not used or used less, in plain words; `None` if it is used normally.
-    pub reason: Option<String>,
-}
-
-impl LiveNode {
-    fn state_label(&self) -> &'static str {
-        match self.state {
-            PoolNodeState::Up => "Up",
-            PoolNodeState::InDoubt => "In doubt",
-            PoolNodeState::RateLimited => "Rate limited",
-            PoolNodeState::Down => "Down",
-            PoolNodeState::Silent => "Silent",
-            PoolNodeState::Excluded => "Excluded",
-        }
+    /// Blocks that a node is behind the head.
+    fn blocks_behind(&self, node: &NodeSnapshot) -> Option<u64> {
+        Some(self.gateway.head?.saturating_sub(node.head?.number))
     }
 
-    /// The class of its colour.
-    fn state_tone(&self) -> &'static str {
-        match self.state {
+    fn executed(&self) -> Option<&ExecutedSnapshot> {
+        self.gateway.remote.as_ref()?.executed.as_ref()
+    }
+
+    /// The newest block of the archive.
+    fn archive_head(&self) -> Option<u64> {
+        self.executed().map_or(self.gateway.head, |executed| Some(executed.head))
+    }
+
+    /// Blocks that are executed, and all blocks, while the archive is behind the nodes.
+    fn execution(&self) -> Option<(u64, u64)> {
+        let executed = self.executed()?;
+        let behind = executed.behind_blocks.filter(|behind| *behind > 0)?;
+        Some((executed.head, executed.head.saturating_add(behind)))
+    }
+
+    fn block_number(block: &Option<BlockSnapshot>) -> String {
+        format::count_or_dash(&block.map(|block| block.number))
+    }
+
+    /// The class of the colour of a state.
+    fn state_tone(state: &PoolNodeState) -> &'static str {
+        match state {
             PoolNodeState::Up => "good",
             PoolNodeState::InDoubt | PoolNodeState::RateLimited => "warn",
             PoolNodeState::Down | PoolNodeState::Silent | PoolNodeState::Excluded => "bad",
         }
     }
-}
 
-/// A partner that answers during an outage.
-#[derive(Clone, Debug)]
-pub struct LivePartner {
-    pub name: String,
-    /// Calls of today.
-    pub used: u64,
-    /// Calls per day at most; `None` is no limit.
-    pub budget: Option<u64>,
-}
-
-/// The blocks on disk.
-#[derive(Clone, Debug)]
-pub struct LiveStorage {
-    pub kind: StorageKind,
-    /// What it does, such as `following` or `paused: the disk cannot be written`.
-    pub state: String,
-    /// Whether `state` needs the operator's attention.
-    pub is_problem: bool,
-    pub lowest: Option<u64>,
-    pub newest: Option<u64>,
-    pub bytes: u64,
-    pub execution: Option<LiveExecution>,
-}
-
-impl LiveStorage {
-    fn heading(&self) -> &'static str {
-        match self.kind {
-            StorageKind::Archive => "Archive",
-            StorageKind::Blocks => "Stored blocks",
-        }
+    /// The last fault of a node, unless the reason why it is not used names it.
+    fn last_fault(node: &NodeSnapshot) -> Option<&str> {
+        let fault = node.last_fault.as_deref()?;
+        let is_named = node.not_used_because.as_ref().is_some_and(|reason| reason.contains(fault));
+        (!is_named).then_some(fault)
     }
-}
 
-/// The execution of blocks of the nodes, while the archive is behind their head.
-#[derive(Clone, Copy, Debug)]
-pub struct LiveExecution {
-    pub done_blocks: u64,
-    pub total_blocks: u64,
-}
-
-impl LiveExecution {
-    fn share(&self) -> f64 {
-        self.done_blocks as f64 / self.total_blocks.max(1) as f64
+    /// Calls that a node has refused in principle, and old data that it does not have, in sentences.
+    fn limits(node: &NodeSnapshot) -> Vec<String> {
+        let limits = &node.limits;
+        let methods = |about: &str, methods: &[&str]| {
+            (!methods.is_empty()).then(|| format!("{about} {}.", methods.join(", ")))
+        };
+        let gas =
+            limits.gas_per_call_max.map(|gas| format!("Grants a call {} gas at most.", format::count(&gas)));
+        let logs = limits
+            .log_blocks_max
+            .map(|blocks| format!("Searches logs of {} blocks at most.", format::count(&blocks)));
+        let proofs = limits
+            .proofs_from_block
+            .map(|block| format!("Proves state from block {} on.", format::count(&block)));
+        let history = node.history.iter().filter_map(|(kind, lowest)| {
+            let lowest = lowest.as_u64().filter(|lowest| *lowest > 0)?;
+            let what = if kind == "tx" { "transactions by hash" } else { kind };
+            Some(format!("Has {what} from block {} on.", format::count(&lowest)))
+        });
+        let sentences = [
+            methods("Does not have", &limits.missing_methods),
+            methods("Takes block numbers, but no block hashes, in", &limits.methods_by_block_number),
+            gas,
+            logs,
+            proofs,
+        ];
+        sentences.into_iter().flatten().chain(history).collect()
     }
-}
-
-/// A gateway that shares the limits.
-#[derive(Clone, Debug)]
-pub struct LiveInstance {
-    pub name: String,
-    pub is_this: bool,
-    /// Such as `shares limits over Redis`.
-    pub state: String,
 }

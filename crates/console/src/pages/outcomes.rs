@@ -12,9 +12,9 @@ pub(crate) struct FailureRow {
     pub(crate) outcome: Outcome,
     /// The HTTP status and the codes that callers see.
     pub(crate) codes: &'static str,
-    /// What happened.
+    /// The outcome in words.
     pub(crate) meaning: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub(crate) advice: &'static str,
     pub(crate) calls: u64,
 }
@@ -25,7 +25,6 @@ impl OutcomeCounts {
         *count = count.saturating_add(calls);
     }
 
-    /// All calls.
     pub(crate) fn calls(&self) -> u64 {
         self.of(&Outcome::ALL)
     }

@@ -18,7 +18,6 @@ pub(crate) struct OverviewPage {
     pub(crate) outcomes: OutcomeCounts,
     /// The newest keys that work, the most used first; the page shows the first five.
     pub(crate) keys: Vec<KeyRow>,
-    /// How many keys work.
     pub(crate) valid_keys: u64,
     /// The last 24 hours.
     pub(crate) series: UsageSeries,

@@ -1,6 +1,6 @@
 //! Code with which a developer uses a key.
 
-/// What stands for the key where the key itself may not be shown.
+/// The placeholder where the key itself may not be shown.
 pub(crate) const KEY_PLACEHOLDER: &str = "YOUR_KEY";
 
 /// Code for one tool.

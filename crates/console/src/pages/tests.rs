@@ -4,14 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use askama::Template;
+use callers::KeyRules;
+use callers::administration::{AccountCounts, AuditEntry, KeySummary};
 use callers::usage::Outcome;
-use gateway::PoolNodeState;
+use gateway::{
+    FollowSnapshot, GatewaySnapshot, NodeSnapshot, NodesSnapshot, PartnerSnapshot, PoolNodeState,
+    RemoteSnapshot, TaskSnapshot,
+};
+use resources::BUCKETS;
+use serde_json::json;
 
-use super::audit_log::{AuditLogPage, AuditRow};
+use super::audit_log::AuditLogPage;
 use super::credits_today::CreditsToday;
 use super::keys::{FoundKeyCount, KeyListPage, KeyRow, KeyRowState, KeySettingsForm, KeySettingsPage};
 use super::list_pages::ListLinks;
-use super::live::{LiveChain, LiveNode, LivePage, LiveStatus, LiveTraffic};
+use super::live::{LivePage, LiveStatus};
 use super::outcomes::OutcomeCounts;
 use super::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
 use super::*;
@@ -100,12 +107,15 @@ fn hostile_texts_are_escaped() {
 #[test]
 fn pages_with_much_data_are_small() {
     let name = "backend-of-the-shop-in-production".to_owned();
-    let keys = vec![KeyRow { name, last_used_at: Some(0), calls_today: 1 << 40, ..key() }; 70];
+    let mut row = key();
+    row.key = KeySummary { name, last_used_at: Some(0), ..row.key };
+    row.today.add_calls("ok", 1 << 40, 0);
+    let keys = vec![row; 70];
     let settings = format!("{{{}}}", r#""origins":["https://app.example.com"],"#.repeat(1_000));
     let [actor, action, subject] =
         ["user:ada@example.com", "key.settings", "k_8a41c0de55b2"].map(str::to_owned);
-    let details = vec![("settings".to_owned(), settings), ("secret".to_owned(), "unchanged".to_owned())];
-    let entries = vec![AuditRow { at: 0, actor, action, subject, details }; 100];
+    let details = json!({ "settings": settings, "secret": "unchanged" });
+    let entries = vec![AuditEntry { id: 1, at: 0, actor, action, subject, details }; 100];
     for html in [
         usage(7 * 24, 1_000).render().unwrap(),
         KeyListPage { keys, ..key_list() }.render().unwrap(),
@@ -137,17 +147,19 @@ fn credits() -> CreditsToday {
 }
 
 fn key() -> KeyRow {
-    KeyRow {
+    let key = KeySummary {
         id: "k_1".to_owned(),
+        account: HOSTILE.to_owned(),
         name: HOSTILE.to_owned(),
         prefix: "5f0c1d".to_owned(),
-        state: KeyRowState::Active,
+        status: "active",
         created_at: 0,
         last_used_at: None,
-        calls_today: 0,
-        success_share: None,
-        credits_today: 0,
-    }
+        expires_at: None,
+        has_secret: false,
+        settings: KeyRules::default(),
+    };
+    KeyRow { key, state: KeyRowState::Active, today: UsageSum::default() }
 }
 
 fn account() -> Option<(String, String)> {
@@ -169,8 +181,7 @@ fn key_list() -> KeyListPage {
         search: HOSTILE.to_owned(),
         found: Some(FoundKeyCount { count: 1, is_all: true }),
         pages: ListLinks { first: Some(HOSTILE.to_owned()), next: Some(HOSTILE.to_owned()) },
-        valid_keys: 1,
-        all_keys: 1,
+        counts: AccountCounts { valid_keys: 1, keys: 1, users: 1 },
         keys_max: None,
         new_name,
         errors: hostile_errors(),
@@ -185,9 +196,9 @@ fn key_settings() -> KeySettingsPage {
         list_path: "/keys".to_owned(),
         usage_path: "/usage".to_owned(),
         account: account(),
-        key: key(),
+        row: key(),
         credits: credits(),
-        form: KeySettingsForm { origins: HOSTILE.to_owned(), ..KeySettingsForm::default() },
+        form: KeySettingsForm::new(true, |_| HOSTILE.to_owned()),
         errors: hostile_errors(),
         method_names: vec![HOSTILE.to_owned()],
         base_url: HOSTILE.to_owned(),
@@ -195,42 +206,50 @@ fn key_settings() -> KeySettingsPage {
 }
 
 fn live() -> LivePage {
-    let node = LiveNode {
+    let hostile = || Some(HOSTILE.to_owned());
+    let node = NodeSnapshot {
         name: HOSTILE.to_owned(),
+        client_version: hostile(),
         state: PoolNodeState::Down,
-        head: None,
-        lag: None,
-        latency_ms: None,
-        faults: 0,
-        reason: Some(HOSTILE.to_owned()),
+        not_used_because: hostile(),
+        last_fault: hostile(),
+        ..NodeSnapshot::default()
     };
-    let status = LiveStatus {
-        now: 0,
-        not_ready_because: Some(HOSTILE.to_owned()),
-        tasks_down: vec![(HOSTILE.to_owned(), HOSTILE.to_owned())],
-        traffic: LiveTraffic::default(),
-        errors: Vec::new(),
-        chain: LiveChain { head_hash: HOSTILE.to_owned(), ..LiveChain::default() },
-        nodes: vec![node],
-        partners: Vec::new(),
-        last_partner_answer: None,
-        storage: None,
-        instances: Vec::new(),
+    let task = TaskSnapshot {
+        name: HOSTILE.to_owned(),
+        state: "down",
+        silent_seconds: 0,
+        panics: 1,
+        last_panic: hostile(),
+        down_because: hostile(),
     };
-    LivePage { frame: frame(), status }
+    let nodes = NodesSnapshot { head_waits_because: hostile(), each: vec![node], ..NodesSnapshot::default() };
+    let partner =
+        PartnerSnapshot { name: HOSTILE.to_owned(), usable: true, calls_today: 1, calls_per_day: 2 };
+    let follow = FollowSnapshot { state: HOSTILE.to_owned(), ..FollowSnapshot::default() };
+    let remote =
+        RemoteSnapshot { nodes, follow: Some(follow), partners: vec![partner], ..RemoteSnapshot::default() };
+    let gateway = GatewaySnapshot {
+        not_ready_because: hostile(),
+        tasks: vec![task],
+        remote: Some(remote),
+        ..GatewaySnapshot::default()
+    };
+    LivePage { frame: frame(), status: LiveStatus { gateway, ..LiveStatus::default() } }
 }
 
 fn audit_log() -> AuditLogPage {
-    let row = AuditRow {
+    let entry = AuditEntry {
+        id: 1,
         at: 0,
         actor: HOSTILE.to_owned(),
         action: HOSTILE.to_owned(),
         subject: HOSTILE.to_owned(),
-        details: vec![(HOSTILE.to_owned(), HOSTILE.to_owned())],
+        details: json!({ HOSTILE: HOSTILE }),
     };
     AuditLogPage {
         frame: frame(),
-        entries: vec![row],
+        entries: vec![entry],
         search: HOSTILE.to_owned(),
         count: 1_000_001,
         pages: ListLinks { first: Some(HOSTILE.to_owned()), next: Some(HOSTILE.to_owned()) },
@@ -245,7 +264,9 @@ fn usage(steps: usize, rows: usize) -> UsagePage {
     {
         outcomes.add(outcome, large);
     }
-    let sum = UsageSum { outcomes, credits: large, p50_ms: Some(12.3), p99_ms: Some(1_234.0) };
+    let mut latency = [0; BUCKETS];
+    (latency[9], latency[12]) = (99, 1);
+    let sum = UsageSum { outcomes, credits: large, latency };
     let name = if rows > 1 { "eth_getTransactionByBlockNumberAndIndex" } else { HOSTILE };
     let row = UsageRowByName { name: name.to_owned(), href: Some("/keys/k_8a41c0de55b2".to_owned()), sum };
     UsagePage {

@@ -15,9 +15,8 @@ pub(crate) struct TryPage {
     pub(crate) frame: PageFrame,
     /// The names of all methods, in the order of the method table.
     pub(crate) method_names: Vec<String>,
-    /// The chosen method.
     pub(crate) method: MethodForm,
-    /// What the fields contain, one text per parameter; the empty string is an absent parameter.
+    /// The contents of the fields, one per parameter; the empty string is an absent parameter.
     pub(crate) values: Vec<String>,
     /// The parameters as a JSON array.
     pub(crate) params: String,
@@ -89,7 +88,7 @@ impl TryPage {
 pub struct MethodForm {
     /// Such as `eth_getBalance`.
     pub name: String,
-    /// What it does, in one sentence.
+    /// Its purpose, in one sentence.
     pub summary: String,
     pub credits: u64,
     pub params: Vec<ParamForm>,
@@ -138,7 +137,7 @@ pub struct ParamForm {
     pub name: String,
     /// The name of its type in the documents, such as `Address` or `BlockId`.
     pub type_name: String,
-    /// What it means.
+    /// Its meaning.
     pub about: String,
     pub is_required: bool,
     /// How its field is read.

@@ -1,7 +1,9 @@
 //! The usage of an account: charts over time, sums by method, key and outcome, and failures with advice.
 
 use askama::Template;
+use callers::usage::{Outcome, UsageRow, UsageStep};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use resources::{BUCKETS, HistogramSum};
 
 use super::chart::{Chart, ChartSeries, ChartShape, ChartTitle, ChartUnit};
 use super::credits_today::CreditsToday;
@@ -115,25 +117,35 @@ impl UsageRange {
         Self::ALL.into_iter().find(|range| range.name() == name)
     }
 
-    /// The value of `range` in the address.
-    pub(crate) fn name(self) -> &'static str {
+    /// The value of `range` in the address, the label, and the step of its charts with the number of steps. The last step is the
+    /// running one.
+    fn row(self) -> (&'static str, &'static str, UsageStep, u64) {
         match self {
-            Self::Minutes15 => "15m",
-            Self::Hour => "1h",
-            Self::Day => "24h",
-            Self::Week => "7d",
-            Self::Month => "30d",
+            Self::Minutes15 => ("15m", "15 min", UsageStep::Minute, 15),
+            Self::Hour => ("1h", "1 h", UsageStep::Minute, 60),
+            Self::Day => ("24h", "24 h", UsageStep::Hour, 24),
+            Self::Week => ("7d", "7 d", UsageStep::Hour, 7 * 24),
+            Self::Month => ("30d", "30 d", UsageStep::Day, 30),
         }
     }
 
+    pub(crate) fn name(self) -> &'static str {
+        self.row().0
+    }
+
     pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Minutes15 => "15 min",
-            Self::Hour => "1 h",
-            Self::Day => "24 h",
-            Self::Week => "7 d",
-            Self::Month => "30 d",
-        }
+        self.row().1
+    }
+
+    pub(crate) fn step(self) -> UsageStep {
+        self.row().2
+    }
+
+    /// The first second, and the second after the last.
+    pub(crate) fn span(self, now: u64) -> (u64, u64) {
+        let (.., step, count) = self.row();
+        let until = step.start(now) + step.seconds();
+        (until.saturating_sub(count * step.seconds()), until)
     }
 }
 
@@ -149,10 +161,41 @@ pub(crate) struct KeyChoice {
 pub(crate) struct UsageSum {
     pub(crate) outcomes: OutcomeCounts,
     pub(crate) credits: u64,
+    /// Calls by how long they took.
+    pub(crate) latency: [u64; BUCKETS],
+}
+
+impl UsageSum {
+    /// Adds calls that ended in one way.
+    pub(crate) fn add_calls(&mut self, outcome: &str, calls: u64, credits: u64) {
+        // The store may have outcomes that a later version has written.
+        if let Some(outcome) = Outcome::from_label(outcome) {
+            self.outcomes.add(outcome, calls);
+        }
+        self.credits = self.credits.saturating_add(credits);
+    }
+
+    /// Adds a row of a report by outcome.
+    pub(crate) fn add(&mut self, UsageRow { group, counts }: &UsageRow) {
+        self.add_calls(&group.outcome, counts.calls, counts.credits);
+        for (sum, more) in self.latency.iter_mut().zip(&counts.latency_buckets) {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
     /// The time that half of the calls took at most, in milliseconds; `None` without calls.
-    pub(crate) p50_ms: Option<f64>,
+    pub(crate) fn p50_ms(&self) -> Option<f64> {
+        self.quantile_ms(0.5)
+    }
+
     /// The time that 99 % of the calls took at most, in milliseconds; `None` without calls.
-    pub(crate) p99_ms: Option<f64>,
+    pub(crate) fn p99_ms(&self) -> Option<f64> {
+        self.quantile_ms(0.99)
+    }
+
+    fn quantile_ms(&self, share: f64) -> Option<f64> {
+        HistogramSum { buckets: self.latency, sum_ns: 0 }.quantile_ms(share)
+    }
 }
 
 /// Usage over time: one point per step, oldest first, without gaps.
@@ -189,8 +232,8 @@ impl UsageSeries {
 
     pub(crate) fn latency_chart(&self) -> Chart {
         let series = vec![
-            self.series("p50", "s-ok", |point| point.p50_ms),
-            self.series("p99", "s-limit", |point| point.p99_ms),
+            self.series("p50", "s-ok", |point| point.p50_ms()),
+            self.series("p99", "s-limit", |point| point.p99_ms()),
         ];
         self.chart("latency", "Latency", ChartUnit::Milliseconds, ChartShape::Lines, series)
             .with_empty("No calls in this period")
@@ -281,5 +324,21 @@ mod tests {
             assert_eq!(UsageRange::named(range.name()), Some(range));
         }
         assert_eq!(UsageRange::named("1y"), None);
+    }
+
+    /// "1 h" began with the hour before: it showed 60 to 119 minutes.
+    #[test]
+    fn a_range_has_as_many_steps_as_its_name_says() {
+        // 2026-11-17T13:45:30Z
+        const NOW: u64 = 1_794_923_130;
+        for (range, since_s, until_s) in [
+            (UsageRange::Minutes15, 14 * 60 + 30, 30),
+            (UsageRange::Hour, 59 * 60 + 30, 30),
+            (UsageRange::Day, 23 * 3_600 + 45 * 60 + 30, 14 * 60 + 30),
+            (UsageRange::Week, (7 * 24 - 1) * 3_600 + 45 * 60 + 30, 14 * 60 + 30),
+            (UsageRange::Month, 29 * 86_400 + 13 * 3_600 + 45 * 60 + 30, 10 * 3_600 + 14 * 60 + 30),
+        ] {
+            assert_eq!(range.span(NOW), (NOW - since_s, NOW + until_s), "{range:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
-use callers::KeySettingsChange;
+use callers::KeyPatch;
 use callers::administration::{Administration, KeyCreation, LocalKey};
 use http::StatusCode;
 use serde::Deserialize;
@@ -123,9 +123,9 @@ pub(crate) async fn set_key_settings(
     State(administration): State<Arc<Administration>>,
     Extension(AdminActor(actor)): Extension<AdminActor>,
     PathValue(id): PathValue,
-    JsonBody(change): JsonBody<KeySettingsChange>,
+    JsonBody(patch): JsonBody<KeyPatch>,
 ) -> KeyReply {
-    Ok(changed(StatusCode::OK, administration.set_key_settings(&actor, &id, &change).await?))
+    Ok(changed(StatusCode::OK, administration.set_key_settings(&actor, &id, &patch).await?))
 }
 
 /// Refuse a key on this gateway at once, also while the store cannot be reached

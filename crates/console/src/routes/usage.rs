@@ -1,4 +1,4 @@
-//! What callers have used.
+//! Usage of callers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct UsageParameters {
     since: Option<String>,
     /// End, in the same forms; now by default.
     until: Option<String>,
-    /// What to sum up by, separated by commas: `time`, `network`, `account`, `key`, `method`, `outcome`. By default
+    /// The dimensions to sum up by, separated by commas: `time`, `network`, `account`, `key`, `method`, `outcome`. By default
     /// `key,method,outcome`.
     by: Option<String>,
     /// Step of the time: `minute`, `hour` or `day`.
@@ -44,7 +44,7 @@ pub(crate) struct UsageParameters {
     after_key: Option<String>,
 }
 
-/// What usage is summed up by, unless the request says otherwise.
+/// The dimensions by which usage is summed up by default.
 const BY_DEFAULT: &str = "key,method,outcome";
 
 /// Show what callers have used

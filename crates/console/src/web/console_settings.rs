@@ -7,7 +7,6 @@ use callers::Plans;
 use callers::people::SignUp;
 use settings::Section;
 
-/// The settings of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleSettings {
     /// The address under which people reach the console, without a path; `None` if that is the address that it listens on.

@@ -21,10 +21,11 @@ use tower_service::Service as _;
 use super::form_fields::FormFields;
 use super::operator_session::OperatorSession;
 use super::own_path;
-use super::page_error::{PageError, RETRY_S, Refusal};
+use super::page_error::{PageError, PageResult, RETRY_S, Refusal};
 use super::reply;
 use super::routes::{ROUTES, RouteHandler, WebRoute};
 use super::site::ConsoleSite;
+use super::user_limits::UserPermit;
 use super::web_request::{BrowserToken, WebRequest};
 use crate::pages::NavigationItem;
 use crate::pages::error::ErrorPage;
@@ -142,6 +143,8 @@ async fn answer(
         Err(error) => return error_page(&site, session.as_ref(), error),
     };
     let request = WebRequest {
+        site: Arc::clone(&site),
+        session: session.clone(),
         target: head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
         path: head.uri.path().to_owned(),
         path_values,
@@ -150,8 +153,7 @@ async fn answer(
         visitor,
         browser_token: BrowserToken(token),
     };
-    let is_change = head.method == Method::POST;
-    let answered = run(&site, route, request, session.clone(), is_change).await;
+    let answered = run(route, request, head.method == Method::POST).await;
     let mut response = answered.unwrap_or_else(|error| error_page(&site, session.as_ref(), error));
     // Only pages have forms; files are kept by browsers and proxies, and must not carry a cookie.
     let is_page = |value: &HeaderValue| value.as_bytes().starts_with(b"text/html");
@@ -163,71 +165,58 @@ async fn answer(
 }
 
 /// Runs the handler, if the route is for whoever asks.
-async fn run(
-    site: &Arc<ConsoleSite>,
-    route: &WebRoute,
-    request: WebRequest,
-    session: Option<ActiveSession>,
-    is_change: bool,
-) -> Result<Response, PageError> {
-    let site = Arc::clone(site);
-    match (&route.handler, session) {
-        (RouteHandler::Anyone(handler), session) => {
-            check_form(&site, &request, is_change).await?;
-            handler(site, request, session).await
+async fn run(route: &WebRoute, request: WebRequest<Option<ActiveSession>>, is_change: bool) -> PageResult {
+    match &route.handler {
+        RouteHandler::Anyone(handler) => {
+            check_form(&request, is_change).await?;
+            handler(request).await
         }
-        (RouteHandler::SignedIn(_) | RouteHandler::Operator(_), None) => Err(to_sign_in(&request, is_change)),
-        (RouteHandler::SignedIn(handler), Some(session)) => {
-            check_form(&site, &request, is_change).await?;
-            count_change(&site, &session, is_change)?;
-            let permit = site.user_permits.begin(session.email()).await?;
-            let session = match permit.has_waited {
-                true => session_again(&site, &request, is_change).await?,
-                false => session,
-            };
-            handler(site, request, session).await
+        RouteHandler::SignedIn(handler) => {
+            let (request, _permit) = in_turn(request, is_change, Some).await?;
+            handler(request).await
         }
-        (RouteHandler::Operator(handler), Some(session)) => {
-            let operator = OperatorSession::of(session).ok_or(PageError::Status(403))?;
-            check_form(&site, &request, is_change).await?;
-            count_change(&site, operator.session(), is_change)?;
-            let permit = site.user_permits.begin(operator.session().email()).await?;
-            let operator = match permit.has_waited {
-                true => OperatorSession::of(session_again(&site, &request, is_change).await?)
-                    .ok_or(PageError::Status(403))?,
-                false => operator,
-            };
-            handler(site, request, operator).await
+        RouteHandler::Operator(handler) => {
+            let (request, _permit) = in_turn(request, is_change, OperatorSession::of).await?;
+            handler(request).await
         }
     }
 }
 
-/// The session of a request that has waited. Somebody may have ended it, blocked the user or taken a role away.
-async fn session_again(
-    site: &ConsoleSite,
-    request: &WebRequest,
+/// The request of somebody who is signed in, when earlier ones of the same user are answered. `admit` is `None` for people who may
+/// not use the route.
+async fn in_turn<S>(
+    request: WebRequest<Option<ActiveSession>>,
     is_change: bool,
-) -> Result<ActiveSession, PageError> {
-    let session = site.people.session(&request.browser_token.0, &request.visitor).await?;
-    session.ok_or_else(|| to_sign_in(request, is_change))
+    admit: fn(ActiveSession) -> Option<S>,
+) -> Result<(WebRequest<S>, UserPermit), PageError> {
+    let Some(session) = request.session.clone() else { return Err(to_sign_in(&request, is_change)) };
+    let email = session.email().to_owned();
+    let mut admitted = admit(session).ok_or(PageError::Status(403))?;
+    check_form(&request, is_change).await?;
+    let limits = &request.site.user_limits;
+    if is_change && !limits.allow_change(&email) {
+        return Err(PageError::TooManyRequests { wait_s: RETRY_S });
+    }
+    let permit = limits.begin_request(&email).await?;
+    if permit.has_waited {
+        // Somebody may have ended the session, blocked the user or taken a role away meanwhile.
+        let session = request.site.people.session(&request.browser_token.0, &request.visitor).await?;
+        let session = session.ok_or_else(|| to_sign_in(&request, is_change))?;
+        admitted = admit(session).ok_or(PageError::Status(403))?;
+    }
+    Ok((request.with_session(admitted), permit))
 }
 
 /// A form of another site, or of another browser, does not know the token.
-async fn check_form(site: &ConsoleSite, request: &WebRequest, is_change: bool) -> Result<(), PageError> {
-    if !is_change || site.people.is_form_token(&request.browser_token.0, request.form.get("csrf")).await? {
-        return Ok(());
-    }
-    Err(PageError::Status(403))
-}
-
-fn count_change(site: &ConsoleSite, session: &ActiveSession, is_change: bool) -> Result<(), PageError> {
-    match is_change && !site.changes.allow(session.email()) {
-        true => Err(PageError::TooManyRequests { wait_s: RETRY_S }),
-        false => Ok(()),
+async fn check_form<S>(request: &WebRequest<S>, is_change: bool) -> Result<(), PageError> {
+    let (people, token) = (&request.site.people, &request.browser_token.0);
+    match !is_change || people.is_form_token(token, request.form.get("csrf")).await? {
+        true => Ok(()),
+        false => Err(PageError::Status(403)),
     }
 }
 
-fn to_sign_in(request: &WebRequest, is_change: bool) -> PageError {
+fn to_sign_in<S>(request: &WebRequest<S>, is_change: bool) -> PageError {
     let next = if is_change { "/" } else { own_path::or_start(&request.target) };
     PageError::Redirect(match next {
         "/" => "/sign-in".to_owned(),
@@ -323,17 +312,11 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
         PageError::TooManyRequests { .. } => 429,
         PageError::InvalidValue(_) => 400,
         PageError::InvalidLink => 404,
-        PageError::StoreUnavailable(reason) => {
-            log(site, reason);
-            503
-        }
-        PageError::StoreTimedOut(reason) => {
-            log(site, reason);
-            504
-        }
-        PageError::Broken(reason) => {
-            log(site, reason);
-            500
+        PageError::Failed { status, reason } => {
+            if let Some(requests) = site.failures.count(Instant::now()) {
+                tracing::warn!(reason, requests, "the console cannot answer");
+            }
+            *status
         }
     };
     let retry_after_s = match &error {
@@ -350,10 +333,4 @@ fn error_page(site: &ConsoleSite, session: Option<&ActiveSession>, error: PageEr
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let rendered = reply::refused_with(Refusal { status, retry_after_s }, &page);
     rendered.unwrap_or_else(|_| reply::plain(status, "the console cannot make this page\n"))
-}
-
-fn log(site: &ConsoleSite, reason: &str) {
-    if let Some(requests) = site.failures.count(Instant::now()) {
-        tracing::warn!(reason, requests, "the console cannot answer");
-    }
 }

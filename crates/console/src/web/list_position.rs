@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use callers::administration::{KeyAgePosition, NamePosition};
 
+use crate::pages::list_pages::ListLinks;
 use crate::pages::usage::percent_encoded;
 
 /// A position in a list that is ordered by name, such as `17.acme`.
@@ -32,8 +33,16 @@ pub(super) fn key_age_position(text: &str) -> Option<KeyAgePosition> {
     })
 }
 
+/// The addresses of other pages of a list; `next` is the position of the next one.
+pub(super) fn list_links(path: &str, search: &str, is_later_page: bool, next: Option<String>) -> ListLinks {
+    ListLinks {
+        first: is_later_page.then(|| page_href(path, search, None)),
+        next: next.map(|after| page_href(path, search, Some(&after))),
+    }
+}
+
 /// The address of a page of a list.
-pub(super) fn page_href(path: &str, search: &str, after: Option<&str>) -> String {
+fn page_href(path: &str, search: &str, after: Option<&str>) -> String {
     let fields = [("q", Some(search).filter(|search| !search.is_empty())), ("after", after)];
     let fields: Vec<_> = fields
         .into_iter()

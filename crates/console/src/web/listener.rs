@@ -8,10 +8,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::body::Body;
+use futures_util::StreamExt;
 use http::Request;
 use http_server::{IncomingBody, SmallListener, SmallListenerLimits};
 use resources::WhenDown;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::dispatch::{ConsolePeer, Dispatch};
 use super::site::ConsoleSite;
@@ -31,6 +32,9 @@ const LISTENER_LIMITS: SmallListenerLimits = SmallListenerLimits {
 
 /// Time between two values of the live view.
 const LIVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A chain that changes all the time, as in an import, is not shown more often than this.
+const CHANGES_SHOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// The running console.
 #[derive(Debug)]
@@ -86,12 +90,18 @@ async fn serve(listener: SmallListener, site: Arc<ConsoleSite>) {
     }
 }
 
-/// Reads the status of the gateway every second, for everybody who watches.
+/// Reads the status of the gateway every second, and when its chain has changed, for everybody who watches.
 async fn watch_live(site: &ConsoleSite) {
     let mut ticks = interval(LIVE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut changes = (site.live_source.changes)();
     loop {
-        ticks.tick().await;
-        site.live.send_replace(Arc::new(site.live_source.status()));
+        tokio::select! {
+            _ = ticks.tick() => site.update_live(),
+            Some(()) = changes.next() => {
+                site.update_live_chain();
+                sleep(CHANGES_SHOWN_EVERY).await;
+            }
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Messages about the last action. The address has only a word of this table, so nobody can make the console say something
 //! else.
 
-use callers::ChangeEffect;
-
 use crate::pages::Flash;
 
 /// The word for a change that is stored and not in effect yet.
-const NOT_IN_EFFECT: &str = "not-in-effect";
+pub(super) const NOT_IN_EFFECT: &str = "not-in-effect";
 
 /// The word in the address, and the message.
 const NOTICES: &[(&str, &str)] = &[
@@ -41,12 +39,4 @@ pub(super) fn flash(word: &str) -> Option<Flash> {
 pub(super) fn path_with(path: &str, word: &'static str) -> String {
     debug_assert!(NOTICES.iter().any(|(name, _)| *name == word), "{word} has no message");
     format!("{path}?{FIELD}={word}")
-}
-
-/// A path that shows that a change was made, and whether it is in effect.
-pub(super) fn path_after(path: &str, word: &'static str, effect: &ChangeEffect) -> String {
-    match effect {
-        ChangeEffect::Now => path_with(path, word),
-        ChangeEffect::Later(_) => path_with(path, NOT_IN_EFFECT),
-    }
 }

@@ -1,17 +1,21 @@
 //! Why a request failed, as far as the page about it says.
 
+use axum::response::Response;
 use callers::administration::AdministrationError;
 use callers::people::PeopleError;
 use http::StatusCode;
 use resources::counted;
 
-use crate::pages::{FieldError, FormErrors};
+use crate::pages::FormErrors;
 
 /// After how many seconds a sign-in is worth another attempt while too many people sign in.
 const BUSY_S: u64 = 3;
 
 /// After how many seconds a page is worth another attempt while the same user has too many requests.
 pub(super) const RETRY_S: u64 = 1;
+
+/// The reply of a handler, or why there is none.
+pub(super) type PageResult = Result<Response, PageError>;
 
 /// A request that failed.
 #[derive(Debug)]
@@ -26,21 +30,24 @@ pub(super) enum PageError {
     InvalidLink,
     /// The browser has to go elsewhere, to a path of this site.
     Redirect(String),
-    /// The store of accounts and keys cannot be used.
-    StoreUnavailable(String),
-    /// The store can be reached, but has not answered in time.
-    StoreTimedOut(String),
+    /// The console is at fault, or the store of accounts and keys; the reason is logged.
+    Failed { status: u16, reason: String },
+}
+
+impl PageError {
     /// A page could not be made.
-    Broken(String),
+    pub(super) fn broken(reason: impl ToString) -> Self {
+        Self::Failed { status: 500, reason: reason.to_string() }
+    }
 }
 
 impl From<AdministrationError> for PageError {
     fn from(error: AdministrationError) -> Self {
         match error {
             AdministrationError::NotFound { .. } => Self::Status(404),
-            AdministrationError::StoreUnavailable(reason) => Self::StoreUnavailable(reason),
-            AdministrationError::StoreTimedOut(reason) => Self::StoreTimedOut(reason),
-            AdministrationError::NotSaved(_) => Self::Broken(error.to_string()),
+            AdministrationError::StoreUnavailable(reason) => Self::Failed { status: 503, reason },
+            AdministrationError::StoreTimedOut(reason) => Self::Failed { status: 504, reason },
+            AdministrationError::NotSaved(_) => Self::broken(error),
             AdministrationError::Invalid { .. } => Self::InvalidValue(error.to_string()),
             AdministrationError::AlreadyExists { .. } | AdministrationError::TooManyKeys { .. } => {
                 Self::Status(400)
@@ -64,7 +71,7 @@ impl From<PeopleError> for PageError {
 
 impl From<askama::Error> for PageError {
     fn from(error: askama::Error) -> Self {
-        Self::Broken(error.to_string())
+        Self::broken(error)
     }
 }
 
@@ -92,22 +99,17 @@ impl Refusal {
     }
 }
 
-/// What a person can correct in a form; everything else is an error of the request.
+/// The errors that a person can correct in a form; everything else is an error of the request.
 pub(super) fn form_errors(error: AdministrationError) -> Result<FormErrors, PageError> {
-    let general = |text: String| FormErrors { general: Some(text), fields: Vec::new() };
     match error {
-        AdministrationError::Invalid { field, message } => {
-            let error = FieldError { field: field.to_owned(), message };
-            Ok(FormErrors { general: None, fields: vec![error] })
-        }
+        AdministrationError::Invalid { field, message } => Ok(FormErrors::field(field, message)),
         AdministrationError::AlreadyExists { what, .. } => {
             let field = if what == "user" { "email" } else { "name" };
-            let message = format!("this {what} exists already; choose another {field}");
-            Ok(FormErrors { general: None, fields: vec![FieldError { field: field.to_owned(), message }] })
+            Ok(FormErrors::field(field, format!("this {what} exists already; choose another {field}")))
         }
         AdministrationError::TooManyKeys { plan, max } => {
             let keys = counted(max, "active key");
-            Ok(general(format!(
+            Ok(FormErrors::general(format!(
                 "The plan {plan} allows {keys}. Revoke keys first; only an operator can choose another plan."
             )))
         }
@@ -120,21 +122,18 @@ pub(super) fn form_errors(error: AdministrationError) -> Result<FormErrors, Page
 
 /// The same for people. Fields of accounts are called `account` in these forms.
 pub(super) fn people_form_errors(error: PeopleError) -> Result<FormErrors, PageError> {
-    let general = |text: &str| Ok(FormErrors { general: Some(text.to_owned()), fields: Vec::new() });
-    match error {
-        PeopleError::WrongCredentials => general("Email or password is wrong."),
+    Ok(match error {
+        PeopleError::WrongCredentials => FormErrors::general("Email or password is wrong."),
         PeopleError::TooManyAttempts { wait_s } => {
-            general(&format!("Too many attempts. Try again in {}.", counted(wait_s, "second")))
+            FormErrors::general(format!("Too many attempts. Try again in {}.", counted(wait_s, "second")))
         }
-        PeopleError::Busy => general("Too many people are signing in. Try again in a few seconds."),
-        PeopleError::InvitationNeeded => general("New people need an invitation. Ask the operator for one."),
-        other @ (PeopleError::InvalidLink | PeopleError::SessionEnded) => Err(other.into()),
-        PeopleError::Change(error) => {
-            let mut errors = form_errors(error)?;
-            for error in errors.fields.iter_mut().filter(|error| error.field == "name") {
-                error.field = "account".to_owned();
-            }
-            Ok(errors)
+        PeopleError::Busy => {
+            FormErrors::general("Too many people are signing in. Try again in a few seconds.")
         }
-    }
+        PeopleError::InvitationNeeded => {
+            FormErrors::general("New people need an invitation. Ask the operator for one.")
+        }
+        other @ (PeopleError::InvalidLink | PeopleError::SessionEnded) => return Err(other.into()),
+        PeopleError::Change(error) => form_errors(error)?.renamed("name", "account"),
+    })
 }

@@ -6,26 +6,27 @@ use askama::Template;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use callers::ChangeEffect;
 use futures_util::stream;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-use super::downloads::Download;
-use super::page_error::{PageError, Refusal};
+use super::notices;
+use super::page_error::{PageError, PageResult, Refusal};
 use super::site::ConsoleSite;
+use super::user_limits::Download;
 
-/// A page.
-pub(super) fn page(page: &impl Template) -> Result<Response, PageError> {
+pub(super) fn page(page: &impl Template) -> PageResult {
     page_with_status(StatusCode::OK, page)
 }
 
 /// A page whose form has to be corrected.
-pub(super) fn refused_form(page: &impl Template) -> Result<Response, PageError> {
+pub(super) fn refused_form(page: &impl Template) -> PageResult {
     refused_with(Refusal::INVALID, page)
 }
 
 /// A page about a request that was refused.
-pub(super) fn refused_with(refusal: Refusal, page: &impl Template) -> Result<Response, PageError> {
+pub(super) fn refused_with(refusal: Refusal, page: &impl Template) -> PageResult {
     let mut response = page_with_status(refusal.status, page)?;
     if let Some(seconds) = refusal.retry_after_s {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -33,21 +34,34 @@ pub(super) fn refused_with(refusal: Refusal, page: &impl Template) -> Result<Res
     Ok(response)
 }
 
-pub(super) fn page_with_status(status: StatusCode, page: &impl Template) -> Result<Response, PageError> {
+pub(super) fn page_with_status(status: StatusCode, page: &impl Template) -> PageResult {
     let html = HeaderValue::from_static("text/html; charset=utf-8");
     Ok((status, [(header::CONTENT_TYPE, html)], page.render()?).into_response())
 }
 
 /// Sends the browser to a path of this site with a GET.
-pub(super) fn redirect(path: &str) -> Result<Response, PageError> {
-    let location = HeaderValue::from_str(path).map_err(|error| PageError::Broken(error.to_string()))?;
+pub(super) fn redirect(path: &str) -> PageResult {
+    let location = HeaderValue::from_str(path).map_err(PageError::broken)?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response())
 }
 
+/// Sends the browser to a path, which shows a message.
+pub(super) fn done(path: &str, word: &'static str) -> PageResult {
+    redirect(&notices::path_with(path, word))
+}
+
+/// Sends the browser to a path, which shows that a change was made, and whether it is in effect.
+pub(super) fn changed(path: &str, word: &'static str, effect: &ChangeEffect) -> PageResult {
+    match effect {
+        ChangeEffect::Now => done(path, word),
+        ChangeEffect::Later(_) => done(path, notices::NOT_IN_EFFECT),
+    }
+}
+
 /// A file that the browser saves under `name`, which has no special characters. The download ends when it is sent.
-pub(super) fn csv_file(name: &str, text: String, download: Download) -> Result<Response, PageError> {
+pub(super) fn csv_file(name: &str, text: String, download: Download) -> PageResult {
     let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
-    let disposition = disposition.map_err(|error| PageError::Broken(error.to_string()))?;
+    let disposition = disposition.map_err(PageError::broken)?;
     let csv = HeaderValue::from_static("text/csv; charset=utf-8");
     let length = HeaderValue::from(text.len());
     // The stream owns the download, and is dropped with the last byte or with the connection.

@@ -2,9 +2,7 @@
 //! developers and as an operator.
 
 use std::fmt;
-use std::sync::Arc;
 
-use axum::response::Response;
 use callers::people::ActiveSession;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -14,12 +12,10 @@ use super::handlers::{
     accounts, audit, configuration, entry, files, keys, live, overview, try_it, usage, user,
 };
 use super::operator_session::OperatorSession;
-use super::page_error::PageError;
-use super::site::ConsoleSite;
+use super::page_error::PageResult;
 use super::web_request::WebRequest;
 
-type HandlerFuture = BoxFuture<'static, Result<Response, PageError>>;
-type SharedSite = Arc<ConsoleSite>;
+type Handler<S> = fn(WebRequest<S>) -> BoxFuture<'static, PageResult>;
 
 /// A path of the console.
 pub struct WebRoute {
@@ -45,9 +41,9 @@ pub enum Access {
 
 /// The handler of a route. Its type says who may use it: a handler for users cannot run without a session.
 pub(super) enum RouteHandler {
-    Anyone(fn(SharedSite, WebRequest, Option<ActiveSession>) -> HandlerFuture),
-    SignedIn(fn(SharedSite, WebRequest, ActiveSession) -> HandlerFuture),
-    Operator(fn(SharedSite, WebRequest, OperatorSession) -> HandlerFuture),
+    Anyone(Handler<Option<ActiveSession>>),
+    SignedIn(Handler<ActiveSession>),
+    Operator(Handler<OperatorSession>),
 }
 
 impl WebRoute {
@@ -58,9 +54,7 @@ impl WebRoute {
             RouteHandler::Operator(_) => Access::Operator,
         }
     }
-}
 
-impl WebRoute {
     /// Files are the same for everybody, so they are served while the store is down.
     pub(super) fn needs_session(&self) -> bool {
         self.path != ASSETS
@@ -76,12 +70,11 @@ macro_rules! route {
         WebRoute {
             method: Method::$method,
             path: $path,
-            handler: RouteHandler::$access(|site, request, session| $handler(site, request, session).boxed()),
+            handler: RouteHandler::$access(|request| $handler(request).boxed()),
         }
     };
 }
 
-/// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[WebRoute] = &[
     route!(GET  "/sign-in"                  Anyone   entry::sign_in_page),

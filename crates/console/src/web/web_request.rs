@@ -1,5 +1,7 @@
 //! One request after its origin was checked.
 
+use std::sync::Arc;
+
 use callers::people::{ActiveSession, Visitor};
 use resources::unix_seconds;
 
@@ -10,9 +12,11 @@ use super::page_error::PageError;
 use super::site::ConsoleSite;
 use crate::pages::{Flash, NavigationItem, PageFrame, SignedInUser};
 
-/// A request for a page. The values of its path, query and form are decoded.
+/// A request for a page. The values of its path, query and form are decoded. `S` is whose session it is, or what follows from it.
 #[derive(Debug)]
-pub(super) struct WebRequest {
+pub(super) struct WebRequest<S> {
+    pub(super) site: Arc<ConsoleSite>,
+    pub(super) session: S,
     /// The path with the query, as a browser repeats it.
     pub(super) target: String,
     pub(super) path: String,
@@ -34,14 +38,35 @@ impl std::fmt::Debug for BrowserToken {
     }
 }
 
-impl WebRequest {
+/// Whose pages are shown.
+pub(super) trait PageSession {
+    /// The session of a page with a navigation; `None` on the pages for anyone.
+    fn signed_in(&self) -> Option<&ActiveSession>;
+}
+
+impl PageSession for ActiveSession {
+    fn signed_in(&self) -> Option<&ActiveSession> {
+        Some(self)
+    }
+}
+
+impl PageSession for Option<ActiveSession> {
+    fn signed_in(&self) -> Option<&ActiveSession> {
+        None
+    }
+}
+
+impl<S> WebRequest<S> {
+    pub(super) fn with_session<T>(self, session: T) -> WebRequest<T> {
+        let Self { site, target, path, path_values, query, form, visitor, browser_token, .. } = self;
+        WebRequest { site, session, target, path, path_values, query, form, visitor, browser_token }
+    }
+
     /// The part of the path with this name.
     pub(super) fn path_value(&self, name: &str) -> &str {
         self.path_values.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
-}
 
-impl WebRequest {
     /// The field `after` of the query: where a page of a list begins.
     pub(super) fn position<P>(&self, read: impl FnOnce(&str) -> Option<P>) -> Result<Option<P>, PageError> {
         let after = self.query.filled("after");
@@ -49,20 +74,17 @@ impl WebRequest {
     }
 }
 
-impl ConsoleSite {
-    /// What every page needs besides its own data.
-    pub(super) async fn frame(
-        &self,
-        request: &WebRequest,
-        session: Option<&ActiveSession>,
-        active: NavigationItem,
-        title: &str,
-    ) -> Result<PageFrame, PageError> {
-        let csrf = self.people.form_token(&request.browser_token.0).await?;
-        Ok(self.frame_with(csrf, session, active, title, notices::flash(request.query.get(notices::FIELD))))
+impl<S: PageSession> WebRequest<S> {
+    /// The data that every page needs besides its own.
+    pub(super) async fn frame(&self, active: NavigationItem, title: &str) -> Result<PageFrame, PageError> {
+        let csrf = self.site.people.form_token(&self.browser_token.0).await?;
+        let flash = notices::flash(self.query.get(notices::FIELD));
+        Ok(self.site.frame_with(csrf, self.session.signed_in(), active, title, flash))
     }
+}
 
-    /// The same with this token. Pages with an empty one have no forms.
+impl ConsoleSite {
+    /// The data of a page with this token. Pages with an empty one have no forms.
     pub(super) fn frame_with(
         &self,
         csrf: String,

@@ -6,7 +6,7 @@ use testkit::http::ReceivedReply;
 use crate::browser::Browser;
 use crate::console_under_test::{ConsoleUnderTest, PASSWORD, visitor};
 
-/// What happens to a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The browser is sent to the sign-in page.

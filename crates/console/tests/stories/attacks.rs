@@ -1,4 +1,4 @@
-//! What other sites, and people who guess, try.
+//! Attacks by other sites, and by people who guess.
 
 use console::{ConsoleSettings, ROUTES};
 

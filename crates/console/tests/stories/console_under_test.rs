@@ -5,9 +5,9 @@ use std::sync::Arc;
 use callers::Plans;
 use callers::administration::{Administration, KeyCreation};
 use callers::people::{LinkForm, NewSession, People, SignUp, Visitor};
-use console::{
-    ConsoleServer, ConsoleSettings, ConsoleSite, LiveSource, LiveStatus, MethodForm, SignUpMode, SiteFacts,
-};
+use console::{ConsoleServer, ConsoleSettings, ConsoleSite, LiveSource, MethodForm, SignUpMode, SiteFacts};
+use futures_util::{StreamExt, stream};
+use gateway::GatewaySnapshot;
 use resources::Supervisor;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -29,27 +29,6 @@ pub(crate) struct ConsoleUnderTest {
     pub(crate) supervisor: Supervisor,
 }
 
-#[derive(Debug)]
-struct NothingHappens;
-
-impl LiveSource for NothingHappens {
-    fn status(&self) -> LiveStatus {
-        LiveStatus {
-            now: 1,
-            not_ready_because: None,
-            tasks_down: Vec::new(),
-            traffic: Default::default(),
-            errors: Vec::new(),
-            chain: Default::default(),
-            nodes: Vec::new(),
-            partners: Vec::new(),
-            last_partner_answer: None,
-            storage: None,
-            instances: Vec::new(),
-        }
-    }
-}
-
 pub(crate) fn settings() -> ConsoleSettings {
     ConsoleSettings {
         url: None,
@@ -65,6 +44,11 @@ impl ConsoleUnderTest {
     }
 
     pub(crate) fn with(settings: &ConsoleSettings) -> Self {
+        Self::of(settings, GatewaySnapshot::default())
+    }
+
+    /// The console of a gateway that stays as it is.
+    pub(crate) fn of(settings: &ConsoleSettings, gateway: GatewaySnapshot) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = StoreLocation::in_data_dir(folder.path());
         let administration = || Administration::new(Store::new(location.clone()), Plans::default());
@@ -87,7 +71,8 @@ impl ConsoleUnderTest {
         let address = listener.local_addr().unwrap();
         let clients = Box::new(|peer: SocketAddr, _: &http::HeaderMap| peer.ip());
         let supervisor = Supervisor::default();
-        let live = Arc::new(NothingHappens);
+        let changes = Box::new(|| stream::pending().boxed());
+        let live = LiveSource { snapshot: Box::new(move || gateway.clone()), changes };
         let site =
             ConsoleSite::new(settings, address, administration(), facts, live, clients, supervisor.clone());
         let server = ConsoleServer::start(listener, site).unwrap();
@@ -148,8 +133,7 @@ impl ConsoleUnderTest {
     /// Lets the store sum up the rows of usage that were inserted without their sums, as it does with those of an earlier version.
     pub(crate) fn sum_up_usage(&self) {
         self.execute("INSERT INTO usage_fills (step, account, starts_at) VALUES ('minute', '', 0), ('hour', '', 0), ('day', '', 0)");
-        let store = Store::new(StoreLocation::in_data_dir(self.folder.path()));
-        self.run(async { while store.fill_usage_sums().await.unwrap() {} });
+        self.execute(include_str!("../../../store/src/migrations/7.sql"));
     }
 
     /// Executes statements on the store, as an operator with a tool for SQLite could.

@@ -1,10 +1,12 @@
-//! What developers and operators do with the console.
+//! Uses of the console by developers and operators.
 
 use std::time::{Duration, Instant};
 
+use gateway::{GatewaySnapshot, NodeLimits, NodeSnapshot, NodesSnapshot, PoolNodeState, RemoteSnapshot};
 use resources::{TaskReport, WhenDown};
+use serde_json::{Value, json};
 
-use crate::console_under_test::{ConsoleUnderTest, PASSWORD};
+use crate::console_under_test::{ConsoleUnderTest, PASSWORD, settings};
 
 #[test]
 fn a_developer_signs_up_and_manages_a_key() {
@@ -354,6 +356,56 @@ fn the_live_view_streams_and_ends_with_the_console() {
     let stopped = std::thread::spawn(move || drop(console));
     assert!(lines.count() < 1_000, "the stream ends");
     stopped.join().unwrap();
+}
+
+/// A node that was excluded for lying was shown as down, and nothing said what a node is and what it cannot do.
+#[test]
+fn the_live_view_says_what_each_node_is_and_cannot_do() {
+    let liar = NodeSnapshot {
+        name: "liar".to_owned(),
+        state: PoolNodeState::Excluded,
+        not_used_because: Some("one of its answers was proven wrong".to_owned()),
+        last_fault: Some("its answer to eth_getBlockReceipts for block 0x5 is wrong (a log)".to_owned()),
+        ..NodeSnapshot::default()
+    };
+    let ganache = NodeSnapshot {
+        name: "ganache".to_owned(),
+        client_version: Some("Ganache/v7.9.2".to_owned()),
+        limits: NodeLimits {
+            gas_per_call_max: Some(30_000_000),
+            log_blocks_max: Some(10_000),
+            proofs_from_block: Some(21_000_000),
+            missing_methods: vec!["eth_getProof", "eth_getBlockReceipts"],
+            methods_by_block_number: vec!["eth_call"],
+        },
+        history: [("state", json!(900)), ("tx", json!(5_000)), ("logs", json!(0)), ("blocks", Value::Null)]
+            .map(|(kind, lowest)| (kind.to_owned(), lowest))
+            .into_iter()
+            .collect(),
+        ..NodeSnapshot::default()
+    };
+    let nodes = NodesSnapshot { each: vec![liar, ganache], ..NodesSnapshot::default() };
+    let remote = RemoteSnapshot { nodes, ..RemoteSnapshot::default() };
+    let gateway = GatewaySnapshot { remote: Some(remote), ..GatewaySnapshot::default() };
+    let page = ConsoleUnderTest::of(&settings(), gateway).operator().get("/live");
+    for text in [
+        "1 of 2 up",
+        "bad\">Excluded<",
+        "one of its answers was proven wrong",
+        "Last fault: its answer to eth_getBlockReceipts for block 0x5 is wrong (a log)",
+        "good\">Up<",
+        "Ganache/v7.9.2",
+        "Does not have eth_getProof, eth_getBlockReceipts.",
+        "Takes block numbers, but no block hashes, in eth_call.",
+        "Grants a call 30,000,000 gas at most.",
+        "Searches logs of 10,000 blocks at most.",
+        "Proves state from block 21,000,000 on.",
+        "Has state from block 900 on.",
+        "Has transactions by hash from block 5,000 on.",
+    ] {
+        assert!(page.text().contains(text), "no {text} in {}", page.text());
+    }
+    assert!(!page.text().contains("Down"), "{}", page.text());
 }
 
 /// The thread of the console ended with the first panic of what accepts its connections, or of what reads the live view.

@@ -117,3 +117,19 @@ fn hashes_keep_their_ends() {
     assert_eq!(short_hash("0x5d18"), "0x5d18");
     assert_eq!(short_hash("ééééééééééééééé"), "ééé…éé");
 }
+
+#[test]
+fn browsers_have_the_names_that_people_know() {
+    for (user_agent, name) in [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0",
+            "Edge on Windows",
+        ),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 14_0) Version/17.0 Safari/605.1.15", "Safari on macOS"),
+        ("curl/8.5.0", "curl"),
+        ("<script>", "Unknown browser"),
+    ] {
+        assert_eq!(browser_name(user_agent), name);
+    }
+}

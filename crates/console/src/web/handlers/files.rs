@@ -1,19 +1,11 @@
 //! Embedded files.
 
-use std::sync::Arc;
-
-use axum::response::Response;
 use callers::people::ActiveSession;
 
 use crate::web::assets;
-use crate::web::page_error::PageError;
-use crate::web::site::ConsoleSite;
+use crate::web::page_error::{PageError, PageResult};
 use crate::web::web_request::WebRequest;
 
-pub(in crate::web) async fn asset(
-    _: Arc<ConsoleSite>,
-    request: WebRequest,
-    _: Option<ActiveSession>,
-) -> Result<Response, PageError> {
+pub(in crate::web) async fn asset(request: WebRequest<Option<ActiveSession>>) -> PageResult {
     assets::find(&request.path).ok_or(PageError::Status(404))
 }

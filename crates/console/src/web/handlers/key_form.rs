@@ -1,79 +1,53 @@
 //! The settings of a key as a form, and the other way round.
 
 use callers::administration::{AdministrationError, KeySummary};
-use callers::{KeyRules, KeySettingsChange};
+use callers::{KEY_FIELDS, KeyField, KeyFieldKind, KeyPatch};
+use serde_json::{Map, Value, json};
 
 use crate::pages::keys::KeySettingsForm;
 use crate::web::form_fields::FormFields;
 
-/// What the form shows for the settings that are stored.
+/// The form with the settings that are stored.
 pub(super) fn stored(key: &KeySummary) -> KeySettingsForm {
-    let rules = &key.settings;
-    let KeyRules { secret_required, jwt_required, .. } = rules;
-    let lines = |list: &Option<Vec<String>>| list.as_deref().unwrap_or_default().join("\n");
-    let number = |number: &Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    KeySettingsForm {
-        has_secret: key.has_secret,
-        secret_required: secret_required.unwrap_or(true),
-        jwt_public_keys: lines(&rules.jwt_public_keys),
-        jwt_audience: rules.jwt_audience.clone().unwrap_or_default(),
-        jwt_required: jwt_required.unwrap_or(true),
-        origins: lines(&rules.origins),
-        user_agents: lines(&rules.user_agents),
-        addresses: lines(&rules.addresses),
-        methods: lines(&rules.methods),
-        networks: lines(&rules.networks),
-        credits_per_second: number(&rules.credits_per_second),
-        credits_per_day: number(&rules.credits_per_day),
-    }
+    let rules = serde_json::to_value(&key.settings).unwrap_or_default();
+    KeySettingsForm::new(key.has_secret, |field| match (&rules[field.name], field.kind) {
+        (Value::Array(entries), _) => entries.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
+        (Value::String(text), _) => text.clone(),
+        (Value::Number(number), _) => number.to_string(),
+        (Value::Bool(true), _) | (Value::Null, KeyFieldKind::Required) => "on".to_owned(),
+        _ => String::new(),
+    })
 }
 
-/// What was typed, for a form that was not accepted.
+/// The form as it was filled in, because it was not accepted.
 pub(super) fn typed(form: &FormFields, has_secret: bool) -> KeySettingsForm {
-    let text = |name: &str| form.get(name).to_owned();
-    KeySettingsForm {
-        has_secret,
-        secret_required: form.is_on("secret_required"),
-        jwt_public_keys: text("jwt_public_keys"),
-        jwt_audience: text("jwt_audience"),
-        jwt_required: form.is_on("jwt_required"),
-        origins: text("origins"),
-        user_agents: text("user_agents"),
-        addresses: text("addresses"),
-        methods: text("methods"),
-        networks: text("networks"),
-        credits_per_second: text("credits_per_second"),
-        credits_per_day: text("credits_per_day"),
-    }
+    KeySettingsForm::new(has_secret, |field| form.get(field.name).to_owned())
 }
 
 /// The change that a form asks for. Every setting is in the form, so an empty field removes one.
-pub(super) fn change(form: &FormFields, has_secret: bool) -> Result<KeySettingsChange, AdministrationError> {
-    let secret = match (form.is_on("remove_secret"), form.get("secret")) {
-        (true, _) => Some(None),
-        (false, "") => None,
-        (false, secret) => Some(Some(secret.to_owned())),
-    };
-    let keeps_secret = match &secret {
-        Some(change) => change.is_some(),
-        None => has_secret,
-    };
-    let jwt_public_keys = public_keys(form.get("jwt_public_keys"));
-    let list = |name: &str| Some(lines(form.get(name)));
-    Ok(KeySettingsChange {
-        secret_required: Some(keeps_secret.then(|| form.is_on("secret_required"))),
-        secret,
-        jwt_required: Some(jwt_public_keys.as_ref().map(|_| form.is_on("jwt_required"))),
-        jwt_public_keys: Some(jwt_public_keys),
-        jwt_audience: Some(form.filled("jwt_audience").map(str::to_owned)),
-        origins: list("origins"),
-        user_agents: list("user_agents"),
-        addresses: list("addresses"),
-        methods: list("methods"),
-        networks: list("networks"),
-        credits_per_second: Some(number(form, "credits_per_second")?),
-        credits_per_day: Some(number(form, "credits_per_day")?),
-    })
+pub(super) fn change(form: &FormFields, has_secret: bool) -> Result<KeyPatch, AdministrationError> {
+    let mut patch = Map::new();
+    for &KeyField { name, kind, .. } in KEY_FIELDS {
+        let value = match kind {
+            KeyFieldKind::Secret if form.is_on("remove_secret") => Value::Null,
+            KeyFieldKind::Secret if form.get(name).is_empty() => continue,
+            KeyFieldKind::Secret => json!(form.get(name)),
+            KeyFieldKind::Required => json!(form.is_on(name)),
+            KeyFieldKind::PublicKeys => json!(public_keys(form.get(name))),
+            KeyFieldKind::Text => json!(form.filled(name)),
+            KeyFieldKind::AllowList => json!(lines(form.get(name))),
+            KeyFieldKind::Credits => json!(number(form, name)?),
+        };
+        patch.insert(name.to_owned(), value);
+    }
+    // The check box about a credential that the key does not have means nothing.
+    if !patch.get("secret").map_or(has_secret, Value::is_string) {
+        patch.insert("secret_required".to_owned(), Value::Null);
+    }
+    if patch["jwt_public_keys"].is_null() {
+        patch.insert("jwt_required".to_owned(), Value::Null);
+    }
+    KeyPatch::try_from(patch).map_err(|message| AdministrationError::Invalid { field: "settings", message })
 }
 
 fn lines(text: &str) -> Option<Vec<String>> {
@@ -102,27 +76,27 @@ fn number(form: &FormFields, field: &'static str) -> Result<Option<u64>, Adminis
 mod tests {
     use super::*;
 
+    fn assert_change(text: &str, has_secret: bool, expected: Value) {
+        let found = change(&FormFields::parse(text), has_secret).unwrap();
+        // Every other setting is removed.
+        let names = KEY_FIELDS.iter().map(|field| field.name).filter(|&name| name != "secret");
+        let mut patch: Map<_, _> = names.map(|name| (name.to_owned(), Value::Null)).collect();
+        patch.extend(expected.as_object().unwrap().clone());
+        assert!(found == KeyPatch::try_from(patch).unwrap(), "{text}");
+    }
+
     #[test]
     fn empty_fields_remove_restrictions() {
-        let change = change(
-            &FormFields::parse("origins=+https%3A%2F%2Fa.example%0D%0A%0D%0Ab.example&credits_per_day=1,000"),
-            false,
-        );
-        let change = change.unwrap();
-        assert_eq!(change.origins, Some(Some(vec!["https://a.example".to_owned(), "b.example".to_owned()])));
-        assert_eq!((change.credits_per_day, change.credits_per_second), (Some(Some(1_000)), Some(None)));
-        assert_eq!((change.methods, change.secret, change.secret_required), (Some(None), None, Some(None)));
+        let form = "origins=+https%3A%2F%2Fa.example%0D%0A%0D%0Ab.example&credits_per_day=1,000";
+        let expected = json!({"origins": ["https://a.example", "b.example"], "credits_per_day": 1_000});
+        assert_change(form, false, expected);
     }
 
     #[test]
     fn a_secret_is_kept_replaced_or_removed() {
-        let of = |text: &str| {
-            let change = change(&FormFields::parse(text), true).unwrap();
-            (change.secret, change.secret_required)
-        };
-        assert_eq!(of("secret=&secret_required=on"), (None, Some(Some(true))));
-        assert_eq!(of("secret=new"), (Some(Some("new".to_owned())), Some(Some(false))));
-        assert_eq!(of("secret=new&remove_secret=on&secret_required=on"), (Some(None), Some(None)));
+        assert_change("secret=&secret_required=on", true, json!({"secret_required": true}));
+        assert_change("secret=new", true, json!({"secret": "new", "secret_required": false}));
+        assert_change("secret=new&remove_secret=on&secret_required=on", true, json!({"secret": null}));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! What the gateway does now, once and every second.
+//! The live view of the gateway, once, every second, and with each change of the chain.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use askama::Template;
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use http::HeaderValue;
@@ -14,35 +15,23 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::pages::NavigationItem;
 use crate::pages::live::{LivePage, LiveStatus};
 use crate::web::operator_session::OperatorSession;
-use crate::web::page_error::PageError;
+use crate::web::page_error::{PageError, PageResult};
 use crate::web::reply;
-use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 
-pub(in crate::web) async fn page(
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
-    operator: OperatorSession,
-) -> Result<Response, PageError> {
-    let status = LiveStatus::clone(&site.live.borrow());
-    let session = operator.session();
-    let frame = site.frame(&request, Some(session), NavigationItem::Live, "Live").await?;
-    reply::page(&LivePage { frame, status })
+pub(in crate::web) async fn page(request: WebRequest<OperatorSession>) -> PageResult {
+    let status = LiveStatus::clone(&request.site.live.borrow());
+    reply::page(&LivePage { frame: request.frame(NavigationItem::Live, "Live").await?, status })
 }
 
-/// Server-sent events: one status per second, until the browser goes away or the gateway stops.
-pub(in crate::web) async fn events(
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
-    _: OperatorSession,
-) -> Result<Response, PageError> {
-    let Ok(permit) = Arc::clone(&site.live_streams).try_acquire_owned() else {
+/// Server-sent events: one status per second and change of the chain, until the browser goes away or the gateway stops.
+pub(in crate::web) async fn events(request: WebRequest<OperatorSession>) -> PageResult {
+    let Ok(permit) = Arc::clone(&request.site.live_streams).try_acquire_owned() else {
         return Err(PageError::Status(503));
     };
     let watched = WatchedStatus {
-        status: site.live.subscribe(),
-        stopping: site.stopping.subscribe(),
-        site,
+        status: request.site.live.subscribe(),
+        stopping: request.site.stopping.subscribe(),
         request,
         _permit: permit,
     };
@@ -52,8 +41,7 @@ pub(in crate::web) async fn events(
 }
 
 struct WatchedStatus {
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
+    request: WebRequest<OperatorSession>,
     status: watch::Receiver<Arc<LiveStatus>>,
     stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
@@ -62,7 +50,8 @@ struct WatchedStatus {
 impl WatchedStatus {
     /// Whether the session has not ended since the stream began. While the store is down, nobody can end it.
     async fn is_still_allowed(&self) -> bool {
-        self.site.people.is_operator_session(&self.request.browser_token.0).await.unwrap_or(true)
+        let token = &self.request.browser_token.0;
+        self.request.site.people.is_operator_session(token).await.unwrap_or(true)
     }
 }
 
@@ -75,7 +64,7 @@ async fn next_event(mut watched: WatchedStatus) -> Option<(Result<Bytes, Infalli
         return None;
     }
     let status = Arc::clone(&watched.status.borrow_and_update());
-    let data = status.event_data().ok()?;
+    let data = status.render().ok()?;
     // Each line of an event needs the name of its field.
     let data: String = data.lines().map(|line| format!("data: {line}\n")).collect();
     Some((Ok(Bytes::from(format!("event: status\n{data}\n"))), watched))

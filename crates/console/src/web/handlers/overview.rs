@@ -1,38 +1,29 @@
 //! The first page of a developer.
 
-use std::sync::Arc;
-
-use axum::response::Response;
 use callers::people::ActiveSession;
 use callers::usage::UsageDimension;
 
 use crate::pages::NavigationItem;
 use crate::pages::overview::OverviewPage;
 use crate::pages::usage::UsageRange;
-use crate::web::account_scope::ScopedSession as _;
-use crate::web::page_error::PageError;
-use crate::web::site::ConsoleSite;
+use crate::web::page_error::PageResult;
 use crate::web::web_request::WebRequest;
 use crate::web::{reply, usage_sums};
 
 /// The newest keys, of which the page shows the most used.
 const KEYS_READ: u32 = 50;
 
-pub(in crate::web) async fn page(
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
-    session: ActiveSession,
-) -> Result<Response, PageError> {
-    let scope = session.scope(&site, &request).await?;
-    let account = &scope.account;
+pub(in crate::web) async fn page(request: WebRequest<ActiveSession>) -> PageResult {
+    let request = request.scoped().await?;
+    let (site, account) = (&request.site, &request.session.account);
     let today = usage_sums::total(&site.usage_today(&account.name, &[]).await?);
     let report = site.usage_of(account, UsageRange::Day, None, &[UsageDimension::Time]).await?;
     let mut keys = site.key_rows(account, site.first_keys(account, KEYS_READ).await?).await?;
     keys.retain(|key| key.state.works());
-    keys.sort_by_key(|key| std::cmp::Reverse(key.calls_today));
+    keys.sort_by_key(|key| std::cmp::Reverse(key.today.outcomes.calls()));
     let counts = site.administration.account_counts(account).await?;
     reply::page(&OverviewPage {
-        frame: site.frame(&request, Some(&scope.session), NavigationItem::Overview, "Overview").await?,
+        frame: request.frame(NavigationItem::Overview, "Overview").await?,
         credits: site.credits_today(account, today.credits),
         outcomes: today.outcomes,
         keys,

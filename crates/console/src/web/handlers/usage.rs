@@ -1,26 +1,22 @@
 //! The usage of an account: that of the session, or for operators the one in the path.
 
-use std::sync::Arc;
-
-use axum::response::Response;
-use callers::administration::AccountSummary;
 use callers::usage::{UsageDimension, UsageFormat};
 
 use crate::pages::NavigationItem;
 use crate::pages::usage::{KeyChoice, ROWS_SHOWN_MAX, UsagePage, UsageRange, UsageRowByName, UsageSum};
 use crate::web::account_scope::{AccountScope, ScopedSession};
-use crate::web::page_error::PageError;
+use crate::web::page_error::{PageError, PageResult};
 use crate::web::site::ConsoleSite;
 use crate::web::web_request::WebRequest;
 use crate::web::{reply, usage_sums};
 
-/// What is shown if the address does not say otherwise.
+/// The range that is shown by default.
 const RANGE_DEFAULT: UsageRange = UsageRange::Day;
 
 /// The newest keys, which can be chosen; the page of another key has a link to its usage.
 const KEY_CHOICES: u32 = 100;
 
-/// What an address asks for.
+/// The report that an address asks for.
 struct UsageChoice {
     range: UsageRange,
     /// The only key whose usage is shown.
@@ -28,11 +24,7 @@ struct UsageChoice {
 }
 
 /// The range and the key that an address names. A key of another account is not found.
-async fn choice(
-    site: &ConsoleSite,
-    account: &AccountSummary,
-    request: &WebRequest,
-) -> Result<UsageChoice, PageError> {
+async fn choice(request: &WebRequest<AccountScope>) -> Result<UsageChoice, PageError> {
     let range = match request.query.filled("range") {
         None => RANGE_DEFAULT,
         Some(name) => UsageRange::named(name).ok_or(PageError::Status(400))?,
@@ -40,38 +32,35 @@ async fn choice(
     let key = match request.query.filled("key") {
         None => None,
         Some(id) => {
-            let key = site.administration.key_of(&account.name, id).await?;
+            let account = &request.session.account.name;
+            let key = request.site.administration.key_of(account, id).await?;
             Some(KeyChoice { id: key.id, name: key.name })
         }
     };
     Ok(UsageChoice { range, key })
 }
 
-pub(in crate::web) async fn page<S: ScopedSession>(
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
-    session: S,
-) -> Result<Response, PageError> {
-    let scope = session.scope(&site, &request).await?;
+pub(in crate::web) async fn page<S: ScopedSession>(request: WebRequest<S>) -> PageResult {
+    let request = request.scoped().await?;
+    let (site, scope) = (&request.site, &request.session);
     let account = &scope.account;
-    let UsageChoice { range, key } = choice(&site, account, &request).await?;
+    let UsageChoice { range, key } = choice(&request).await?;
     let id = key.as_ref().map(|key| key.id.as_str());
     let over_time = site.usage_of(account, range, id, &[UsageDimension::Time]).await?;
     let by_method = site.usage_of(account, range, id, &[UsageDimension::Method]).await?;
     let by_key = site.usage_of(account, range, id, &[UsageDimension::Key]).await?;
     let today = site.usage_today(&account.name, &[]).await?;
     let method_rows = usage_sums::by_name(&by_method, UsageDimension::Method).into_iter();
-    let by_key = key_rows(&site, &scope, usage_sums::by_name(&by_key, UsageDimension::Key)).await?;
-    let navigation = scope.navigation(NavigationItem::Usage);
+    let by_key = key_rows(site, scope, usage_sums::by_name(&by_key, UsageDimension::Key)).await?;
     // The chosen key is in the list, however many newer ones there are.
     let newest = site.first_keys(account, KEY_CHOICES).await?.into_iter();
     let newest = newest.filter(|key| Some(key.id.as_str()) != id);
     let others = newest.map(|key| KeyChoice { id: key.id, name: key.name });
     let keys = key.iter().cloned().chain(others).collect();
     reply::page(&UsagePage {
-        frame: site.frame(&request, Some(&scope.session), navigation, "Usage").await?,
+        frame: request.frame(scope.navigation(NavigationItem::Usage), "Usage").await?,
         path: scope.path("/usage"),
-        account: scope.account_path.as_ref().map(|path| (account.name.clone(), path.clone())),
+        account: scope.other_account(),
         range,
         key: key.map(|key| key.id),
         credits: site.credits_today(account, usage_sums::total(&today).credits),
@@ -112,17 +101,13 @@ fn shown_method(name: String) -> String {
     }
 }
 
-pub(in crate::web) async fn csv<S: ScopedSession>(
-    site: Arc<ConsoleSite>,
-    request: WebRequest,
-    session: S,
-) -> Result<Response, PageError> {
-    let scope = session.scope(&site, &request).await?;
-    let account = &scope.account;
-    let UsageChoice { range, key } = choice(&site, account, &request).await?;
+pub(in crate::web) async fn csv<S: ScopedSession>(request: WebRequest<S>) -> PageResult {
+    let request = request.scoped().await?;
+    let (site, scope) = (&request.site, &request.session);
+    let UsageChoice { range, key } = choice(&request).await?;
     let key = key.as_ref().map(|key| key.id.as_str());
-    let download = site.downloads.begin(scope.session.email())?;
+    let download = site.user_limits.begin_download(scope.email())?;
     let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
-    let report = site.usage_of(account, range, key, &dimensions).await?;
+    let report = site.usage_of(&scope.account, range, key, &dimensions).await?;
     reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv), download)
 }

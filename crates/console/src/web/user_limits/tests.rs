@@ -5,31 +5,31 @@ use axum::body::Body;
 use callers::Plans;
 use callers::administration::Administration;
 use callers::people::Visitor;
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use gateway::GatewaySnapshot;
 use http::{Request, StatusCode};
 use resources::Supervisor;
 use store::{Store, StoreLocation};
 
 use super::*;
-use crate::pages::live::LiveStatus;
 use crate::web::dispatch::Dispatch;
 use crate::web::{ConsoleSettings, ConsoleSite, LiveSource, SignUpMode, SiteFacts};
 
 type WaitingRequest<'a> = Pin<Box<dyn Future<Output = Result<UserPermit, PageError>> + 'a>>;
 
 /// As many requests of a user as are answered at once.
-async fn running(permits: &UserPermits, email: &str) -> Vec<UserPermit> {
+async fn running(limits: &UserLimits, email: &str) -> Vec<UserPermit> {
     let mut running = Vec::new();
     for _ in 0..RUNNING_MAX {
-        running.push(permits.begin(email).await.unwrap());
+        running.push(limits.begin_request(email).await.unwrap());
     }
     running
 }
 
 /// As many further requests of the user as may wait.
-fn waiting<'a>(permits: &'a UserPermits, email: &'a str) -> Vec<WaitingRequest<'a>> {
+fn waiting<'a>(limits: &'a UserLimits, email: &'a str) -> Vec<WaitingRequest<'a>> {
     let one = |_| {
-        let mut request: WaitingRequest<'a> = Box::pin(permits.begin(email));
+        let mut request: WaitingRequest<'a> = Box::pin(limits.begin_request(email));
         assert!((&mut request).now_or_never().is_none(), "it waits");
         request
     };
@@ -38,38 +38,45 @@ fn waiting<'a>(permits: &'a UserPermits, email: &'a str) -> Vec<WaitingRequest<'
 
 #[tokio::test]
 async fn requests_of_a_user_wait_for_each_other_and_not_for_those_of_others() {
-    let permits = UserPermits::default();
-    let mut running = running(&permits, "ada").await;
-    let mut waiting = waiting(&permits, "ada");
-    assert!(matches!(permits.begin("ada").await, Err(PageError::TooManyRequests { .. })));
-    assert!(permits.begin("bob").await.is_ok());
+    let limits = UserLimits::default();
+    let mut running = running(&limits, "ada").await;
+    let mut waiting = waiting(&limits, "ada");
+    assert!(matches!(limits.begin_request("ada").await, Err(PageError::TooManyRequests { .. })));
+    assert!(limits.begin_request("bob").await.is_ok());
     running.pop();
     assert!(waiting.remove(0).await.is_ok(), "the first that waits is next");
     // Whoever goes away leaves the queue.
     drop((running, waiting));
-    assert!(permits.0.lock().is_empty());
-    assert!(permits.begin("ada").await.is_ok());
+    assert!(limits.users.lock().is_empty());
+    assert!(limits.begin_request("ada").await.is_ok());
 }
 
-#[derive(Debug)]
-struct NothingHappens;
+#[test]
+fn a_user_who_changes_much_is_slowed_down_and_others_are_not() {
+    let limits = UserLimits::default();
+    let allowed = (0..10_000).filter(|_| limits.allow_change("ada")).count() as u64;
+    assert!((CHANGES.capacity..10_000).contains(&allowed), "{allowed}");
+    assert!(limits.allow_change("bob"));
+}
 
-impl LiveSource for NothingHappens {
-    fn status(&self) -> LiveStatus {
-        LiveStatus {
-            now: 1,
-            not_ready_because: None,
-            tasks_down: Vec::new(),
-            traffic: Default::default(),
-            errors: Vec::new(),
-            chain: Default::default(),
-            nodes: Vec::new(),
-            partners: Vec::new(),
-            last_partner_answer: None,
-            storage: None,
-            instances: Vec::new(),
-        }
-    }
+#[test]
+fn a_user_has_one_download_at_a_time() {
+    let limits = UserLimits::default();
+    let first = limits.begin_download("ada").unwrap();
+    assert!(matches!(limits.begin_download("ada"), Err(PageError::TooManyRequests { .. })));
+    assert!(limits.begin_download("bob").is_ok());
+    drop(first);
+    assert!(limits.begin_download("ada").is_ok());
+}
+
+#[test]
+fn all_users_together_have_few_downloads() {
+    let limits = UserLimits::default();
+    let mut open: Vec<_> =
+        (0..DOWNLOADS_MAX).map(|number| limits.begin_download(&number.to_string()).unwrap()).collect();
+    assert!(matches!(limits.begin_download("ada"), Err(PageError::Status(503))));
+    open.pop();
+    assert!(limits.begin_download("ada").is_ok());
 }
 
 fn site(folder: &std::path::Path) -> ConsoleSite {
@@ -91,7 +98,8 @@ fn site(folder: &std::path::Path) -> ConsoleSite {
     let administration =
         Administration::new(Store::new(StoreLocation::in_data_dir(folder)), Plans::default());
     let clients = Box::new(|peer: SocketAddr, _: &http::HeaderMap| peer.ip());
-    let live = Arc::new(NothingHappens);
+    let changes = Box::new(|| stream::pending().boxed());
+    let live = LiveSource { snapshot: Box::new(GatewaySnapshot::default), changes };
     ConsoleSite::new(&settings, address, administration, facts, live, clients, Supervisor::default())
 }
 
@@ -112,9 +120,9 @@ async fn the_pages_of_a_user_with_many_requests_are_refused_and_those_of_others_
         let request = Request::get(path).header("host", "localhost").header("cookie", cookie);
         dispatch.respond(request.body(Body::empty()).unwrap()).await.status()
     };
-    let permits = site.user_permits.clone();
-    let running = running(&permits, "ada@example.com").await;
-    let waiting = waiting(&permits, "ada@example.com");
+    let limits = site.user_limits.clone();
+    let running = running(&limits, "ada@example.com").await;
+    let waiting = waiting(&limits, "ada@example.com");
     for path in ["/", "/keys", "/usage", "/usage.csv", "/settings"] {
         assert_eq!(status(0, path).await, StatusCode::TOO_MANY_REQUESTS, "{path}");
         assert_eq!(status(1, path).await, StatusCode::OK, "{path}");
@@ -133,12 +141,12 @@ async fn a_request_whose_session_ends_while_it_waits_is_not_answered() {
     let email = "ada@example.com";
     let token = site.people.sign_up(email, "correct horse", "ada", &visitor).await.unwrap().token;
     let session = site.people.session(&token, &visitor).await.unwrap().unwrap();
-    let permits = site.user_permits.clone();
-    let running = running(&permits, email).await;
+    let limits = site.user_limits.clone();
+    let running = running(&limits, email).await;
     let request = Request::get("/keys").header("host", "localhost");
     let request = request.header("cookie", format!("chaingate={token}")).body(Body::empty()).unwrap();
     let waiting = tokio::spawn(async move { dispatch.respond(request).await.status() });
-    while permits.0.lock()[email].requests == RUNNING_MAX {
+    while limits.users.lock()[email].requests == RUNNING_MAX {
         tokio::task::yield_now().await;
     }
     site.people.sign_out(&session).await.unwrap();
