@@ -44,9 +44,9 @@ function behind(ports) {
   return `[network]\nname = "anvil"\n[[key]]\nkey = "own"\n${node("first", ports[0])}${node("second", ports[1])}`;
 }
 
-/** Waits until the row of a node says this. */
+/** Waits until the row of a node, which begins with its name and its program, says this. */
 function shows(page, node, state) {
-  return page.getByRole("row", { name: new RegExp(`^${node} (${state}) `) }).waitFor();
+  return page.getByRole("row", { name: new RegExp(`^${node} (\\S+ )?(${state}) `) }).waitFor();
 }
 
 test("operator: finds a leaked key by its first characters, limits it and revokes it", async (stage) => {

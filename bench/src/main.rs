@@ -24,7 +24,7 @@ Usage: chaingate-bench archive [FOLDER]    the archive alone; FOLDER holds mainn
        chaingate-bench verified [SECONDS]  state that three nodes confirm, or that one proves, beside nginx in front of one of
                                            them; and how fast older blocks are fetched, proven and kept
 
-`gateway`, `pool` and `verified` need target/release/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
+`gateway`, `pool` and `verified` need target/dist/chaingate and wrk. `gateway` takes anvil from $ANVIL or the PATH, without it if
 there is none (name the program itself, not a script that starts it, or its CPU time is not seen). `pool` takes nginx
 from the PATH or /usr/sbin and blutgang from $BLUTGANG or the PATH, without them if there are none; its node is a mock
 that repeats the answers of a real one. With $CHAINGATE_BEFORE, `gateway` and `pool` measure that build of the gateway, too, as the

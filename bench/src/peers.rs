@@ -119,7 +119,7 @@ fn pool_config(port: u16, nodes: &[&BenchServer], rest: &str, folder: &Path) -> 
     config
 }
 
-const CHAINGATE: &str = "target/release/chaingate";
+const CHAINGATE: &str = "target/dist/chaingate";
 
 /// The program that `$CHAINGATE_BEFORE` names.
 fn before() -> Option<PathBuf> {
@@ -136,7 +136,9 @@ fn serve(program: &Path, port: u16, config: &Path) -> BenchServer {
         .env("CHAINGATE_CONSOLE", "off")
         .stderr(Stdio::null())
         .spawn()
-        .unwrap_or_else(|error| panic!("{}: {error}; `cargo build --release` builds it", program.display()));
+        .unwrap_or_else(|error| {
+            panic!("{}: {error}; `cargo build --profile dist` builds it", program.display())
+        });
     ready(BenchServer { url: format!("http://{listen}/v3/bench"), child })
 }
 

@@ -17,7 +17,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use testkit::{heavy, http, proofs::StateProofs, proxy::Proxy};
+use testkit::{heavy, http, proofs::ProvableStates, proxy::Proxy};
 
 /// Blocks and transactions in each, of the chains that are kept from their first block on.
 const KEPT: [(u64, u64); 2] = [(6_000, 1), (1_000, 50)];
@@ -53,7 +53,7 @@ fn state(seconds: u64, folder: &Path) {
     fs::write(&genesis, chain.genesis_json()).expect("a folder to write to");
     let original = peers::chaingate(&data_dir);
     let proxy = Proxy::start(address(&original), "/v3/bench");
-    proxy.prove_with(&StateProofs::of_newest(&chain.genesis, &chain.blocks, 2).into(), None);
+    proxy.prove_with(&ProvableStates::of_newest(&chain.genesis, &chain.blocks, 2).into(), None);
     let nodes = [(); 3].map(|()| peers::mock_node(&format!("{}/", proxy.url())));
     let rules = format!("[network]\nname = \"bench\"\ngenesis = {genesis:?}\n");
     let kinds = [

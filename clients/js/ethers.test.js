@@ -107,6 +107,13 @@ test("a missing and a wrong key are told", async () => {
   }
 });
 
+test("a method that is not available says why in its message", async () => {
+  await assert.rejects(provider.send("eth_newFilter", [{}]), (error) => {
+    assert.match(error.error.message, /^the method eth_newFilter does not exist\/is not available: .*filters/);
+    return true;
+  });
+});
+
 test("too many logs are refused, and as many as are allowed come", async () => {
   const filter = { address: chatter.address, fromBlock: chatterFrom, toBlock: chatterTo };
   await assert.rejects(provider.getLogs(filter), (error) => {

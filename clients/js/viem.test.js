@@ -119,6 +119,11 @@ test("a missing and a wrong key are told", async () => {
   }
 });
 
+test("a method that is not available says why in its message", async () => {
+  const error = await failure(client.request({ method: "eth_newFilter", params: [{}] }), (error) => error.details);
+  assert.match(error.details, /^the method eth_newFilter does not exist\/is not available: .*filters/);
+});
+
 test("too many logs are refused, and as many as are allowed come", async () => {
   const from = { address: chatter.address, fromBlock: BigInt(chatterFrom) };
   const error = await failure(client.getLogs({ ...from, toBlock: BigInt(chatterTo) }), (error) => error.code === -32005);

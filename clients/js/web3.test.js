@@ -100,6 +100,11 @@ test("a missing and a wrong key are told", async () => {
   }
 });
 
+test("a method that is not available says why in its message", async () => {
+  const error = await failure(web3.requestManager.send({ method: "eth_newFilter", params: [{}] }));
+  assert.match(error.cause?.message ?? error.message, /the method eth_newFilter does not exist\/is not available: .*filters/);
+});
+
 test("too many logs are refused, and as many as are allowed come", async () => {
   const from = { address: chatter.address, fromBlock: chatterFrom };
   const error = await failure(web3.eth.getPastLogs({ ...from, toBlock: chatterTo }));

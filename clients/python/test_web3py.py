@@ -128,6 +128,11 @@ class Web3Py(unittest.TestCase):
             response = caught.exception.response
             self.assertEqual((response.status_code, response.json()["error"]["message"]), (401, message))
 
+    def test_a_method_that_is_not_available_says_why_in_its_message(self):
+        with self.assertRaises(Exception) as caught:
+            self.w3.manager.request_blocking("eth_newFilter", [{}])
+        self.assertRegex(str(caught.exception), "the method eth_newFilter does not exist/is not available: .*filters")
+
     def test_too_many_logs_are_refused_and_as_many_as_are_allowed_come(self):
         first = FACTS["blocks"]["chatter-begins"]["number"]
         logs = {"address": FACTS["contracts"]["Chatter"]["address"], "fromBlock": first, "toBlock": first + 59}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use archive::Archive;
 use testkit::heavy::{self, HeavyChain};
 use testkit::matrix::{StateTrust, TrueChain};
-use testkit::proofs::StateProofs;
+use testkit::proofs::ProvableStates;
 
 use crate::gateway::{GatewayProcess, GatewayStart, LogTarget};
 
@@ -49,7 +49,7 @@ impl LieChains {
         Ok(Self {
             demo: TrueChain::read("demo", demo.public, PATH, BLOCKS_ASKED),
             long: TrueChain::read("long", long.public, PATH, BLOCKS_ASKED)
-                .with_proofs(StateProofs::of(&long_blocks.genesis, &long_blocks.blocks)),
+                .with_proofs(ProvableStates::of(&long_blocks.genesis, &long_blocks.blocks)),
             long_genesis,
             fork: fork.public,
             _nodes: [demo, long, fork],

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// Every state of a chain.
 #[derive(Debug)]
-pub struct StateProofs {
+pub struct ProvableStates {
     chain: ChainSpec,
     /// By the hash of the block.
     states: HashMap<B256, BlockState>,
@@ -70,7 +70,7 @@ impl ProofLie {
     ];
 }
 
-impl StateProofs {
+impl ProvableStates {
     /// The states of a chain that was built here.
     pub fn of(genesis: &Genesis, blocks: &[BuiltBlock]) -> Self {
         Self::of_newest(genesis, blocks, blocks.len())

@@ -4,6 +4,7 @@
 //! its mood demands. The mood may be changed while calls are under way.
 
 mod messages; // reading and writing HTTP
+mod makes; // what nodes of other makes say of it
 mod pruned; // what nodes say of old blocks that they have dropped
 mod tampering; // wrong results
 
@@ -20,7 +21,8 @@ use alloy_primitives::B256;
 use serde_json::{Value, json};
 
 use crate::forgery::Forgery;
-use crate::proofs::{ProofLie, StateProofs, lie_about_state};
+use crate::proofs::{ProofLie, ProvableStates, lie_about_state};
+pub use makes::NodeMake;
 use messages::{read_message, write};
 pub use pruned::Pruned;
 use tampering::{off_by_one, tamper, upside_down};
@@ -43,6 +45,13 @@ pub enum Mood {
         below: u64,
         says: Pruned,
     },
+    /// The node is of this make, and has dropped what is in blocks below this number.
+    Made {
+        make: NodeMake,
+        below: u64,
+    },
+    /// It says that it is syncing.
+    Syncing,
     /// A page for people instead of an answer.
     Html,
     /// Half of the answer, and then the end.
@@ -125,7 +134,7 @@ struct ProxyState {
     /// Whole HTTP replies, by the method that is answered with them.
     scripted: Mutex<HashMap<String, Arc<[u8]>>>,
     /// What answers for proofs of state, and how it lies.
-    proofs: Mutex<Option<(Arc<StateProofs>, Option<ProofLie>)>>,
+    proofs: Mutex<Option<(Arc<ProvableStates>, Option<ProofLie>)>>,
     stopped: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -193,7 +202,7 @@ impl Proxy {
     }
 
     /// Gives proofs of state from now on, and refuses them for other blocks as reth does. With a lie, proofs and all other answers about state are false.
-    pub fn prove_with(&self, proofs: &Arc<StateProofs>, lie: Option<ProofLie>) {
+    pub fn prove_with(&self, proofs: &Arc<ProvableStates>, lie: Option<ProofLie>) {
         *lock(&self.shared.proofs) = Some((Arc::clone(proofs), lie));
     }
 
@@ -443,6 +452,13 @@ impl ProxyState {
             }
             Mood::Pruned { below, says } => {
                 says.apply(below, &|method, params| self.true_result(method, params), call, reply);
+            }
+            Mood::Made { make, below } => {
+                make.apply(below, &|method, params| self.true_result(method, params), call, reply);
+            }
+            Mood::Syncing if method == "eth_syncing" => {
+                reply["result"] =
+                    json!({"startingBlock": "0x0", "currentBlock": "0x1", "highestBlock": "0x2"});
             }
             Mood::NoLogs if method == "eth_getLogs" => reply["result"] = json!([]),
             Mood::WrongBlocks => off_by_one(&mut reply["result"]),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::lie::NodeLie;
 use crate::http::{TestConnection, post};
-use crate::proofs::StateProofs;
+use crate::proofs::ProvableStates;
 use crate::proxy::{KnownReplies, Mood, Proxy};
 
 /// Blocks with uncles that are asked about.
@@ -65,7 +65,7 @@ pub struct TrueChain {
     pub(super) hashes: HashSet<String>,
     pub(super) known: Arc<KnownReplies>,
     /// What its nodes prove state with.
-    proofs: Option<Arc<StateProofs>>,
+    proofs: Option<Arc<ProvableStates>>,
     /// Which calls each lie changes the answers to, by the name of the lie.
     forged: Mutex<HashMap<String, Vec<usize>>>,
 }
@@ -113,7 +113,7 @@ impl TrueChain {
     }
 
     /// The same chain with nodes that prove state.
-    pub fn with_proofs(self, proofs: StateProofs) -> Self {
+    pub fn with_proofs(self, proofs: ProvableStates) -> Self {
         Self { proofs: Some(Arc::new(proofs)), ..self }
     }
 
@@ -234,6 +234,7 @@ fn about_block(number: u64, head: u64, block: &Value, asked: &mut CallList) {
         ("eth_getBlockByNumber", json!([at, false])),
         ("eth_getBlockByHash", json!([hash, true])),
         ("eth_getBlockByHash", json!([hash, false])),
+        ("eth_getHeaderByNumber", json!([at])),
         ("eth_getBlockReceipts", json!([at])),
         ("eth_getBlockTransactionCountByNumber", json!([at])),
         ("eth_getBlockTransactionCountByHash", json!([hash])),

@@ -152,6 +152,7 @@ pub fn run_cell(
         }
         trial.ask_all(&mut report, calls, phase);
     }
+    report.crossed.extend(panics(trial.gateway.operator()));
     report
 }
 
@@ -167,18 +168,31 @@ pub fn run_honest(chain: &TrueChain, mix: NodeMix, times: usize, start: StartGat
         trial.ask_all(&mut report, &calls, &Course::Beside.phases()[0]);
     }
     report.crossed.extend(false_alarms(trial.gateway.operator()));
+    report.crossed.extend(panics(trial.gateway.operator()));
     report
 }
 
 /// Nodes that the gateway takes for broken, and answers that it takes for wrong.
 fn false_alarms(operator: SocketAddr) -> Vec<String> {
+    metrics(operator, |name, value| {
+        name.starts_with("chaingate_wrong_answers_total{") && value != "0"
+            || name.starts_with("chaingate_node_health{") && value != "3"
+    })
+}
+
+/// Calls and tasks that have panicked.
+fn panics(operator: SocketAddr) -> Vec<String> {
+    metrics(operator, |name, value| {
+        (name.starts_with("chaingate_task_panics_total{") || name.contains("outcome=\"internal_error\""))
+            && value != "0"
+    })
+}
+
+/// The lines of the metrics whose name with its labels, and value, are such.
+fn metrics(operator: SocketAddr, are_such: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let page = get(operator, "/metrics");
-    let is_alarm = |line: &&str| {
-        let value = line.rsplit(' ').next().unwrap_or_default();
-        line.starts_with("chaingate_wrong_answers_total{") && value != "0"
-            || line.starts_with("chaingate_node_health{") && value != "3"
-    };
-    page.text().lines().filter(is_alarm).map(str::to_owned).collect()
+    let is_such = |line: &&str| line.rsplit_once(' ').is_some_and(|(name, value)| are_such(name, value));
+    page.text().lines().filter(is_such).map(str::to_owned).collect()
 }
 
 impl Trial<'_> {

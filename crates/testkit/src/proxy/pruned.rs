@@ -14,7 +14,7 @@ pub enum Pruned {
 }
 
 /// The result of a call to the true node.
-type TrueResult<'a> = &'a dyn Fn(&str, Value) -> Value;
+pub(super) type TrueResult<'a> = &'a dyn Fn(&str, Value) -> Value;
 
 impl Pruned {
     /// Changes the reply to a call about a block below this number.
@@ -64,7 +64,7 @@ fn logs_from(below: u64, logs: &Value) -> Value {
 }
 
 /// The number of the block whose state is asked for, by number or by hash.
-fn block_of_state(node: TrueResult<'_>, block: &Value) -> Option<u64> {
+pub(super) fn block_of_state(node: TrueResult<'_>, block: &Value) -> Option<u64> {
     let hash = block["blockHash"].as_str();
     match hash {
         Some(hash) => number(&node("eth_getBlockByHash", json!([hash, false]))["number"]),
@@ -72,6 +72,6 @@ fn block_of_state(node: TrueResult<'_>, block: &Value) -> Option<u64> {
     }
 }
 
-fn number(quantity: &Value) -> Option<u64> {
+pub(super) fn number(quantity: &Value) -> Option<u64> {
     u64::from_str_radix(quantity.as_str()?.strip_prefix("0x")?, 16).ok()
 }
