@@ -6,13 +6,18 @@ mod administration; // what the commands about accounts and keys have in common
 mod banner; // printed on a terminal when the gateway has started
 mod certificate; // when the TLS certificate expires
 mod check; // chaingate check
+mod completions; // chaingate completions
 mod effective_config; // every key with its value and where that comes from
 mod console; // chaingate console
 mod console_server; // the console of a gateway
-mod docs; // chaingate docs
+mod health; // chaingate health
 mod import; // chaingate import
 mod keys; // chaingate keys
+mod man_pages; // chaingate man-pages
+mod reload; // chaingate reload
+mod method_forms; // methods as forms of the console
 mod serve; // chaingate serve
+mod service_manager; // systemd, which starts and watches the gateway
 mod signals; // SIGTERM, Ctrl-C, SIGHUP, SIGUSR1, SIGUSR2
 mod verify; // chaingate verify
 
@@ -26,6 +31,7 @@ use ::console::ConsoleAddress;
 use clap::{Args, Parser, Subcommand};
 use gateway::log::BackgroundWriter;
 use resources::Supervisor;
+use tokio::runtime::{self, Runtime};
 
 use crate::config::Config;
 
@@ -49,14 +55,16 @@ enum Command {
     Verify(verify::VerifyArguments),
     Accounts(accounts::AccountsArguments),
     Keys(keys::KeysArguments),
+    Reload(reload::ReloadArguments),
     Console(console::ConsoleArguments),
-    /// Write the generated documents
+    Health(health::HealthArguments),
+    Completions(completions::CompletionsArguments),
     #[command(hide = true)]
-    Docs(docs::DocsArguments),
+    ManPages(man_pages::ManPagesArguments),
 }
 
 /// Options that override the configuration file.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct ConfigOptions {
     /// Configuration file; without one, the demo chain is served
     #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
@@ -76,24 +84,16 @@ struct ConfigOptions {
 }
 
 impl ConfigOptions {
-    /// The settings, or what is wrong with them. Files that they name are read, because a gateway would not start without them.
-    fn load(self) -> Result<Config, String> {
-        self.load_with_text().map(|(config, _)| config)
-    }
-
-    /// The settings, and the text of the file, which is empty if there is none.
-    fn load_with_text(self) -> Result<(Config, String), String> {
-        let (config, text) = self.parse_with_text()?;
+    /// The settings and the text of the file, or what is wrong with the settings. Files that they name are read, because a gateway
+    /// would not start without them.
+    fn load(self) -> Result<(Config, String), String> {
+        let (config, text) = self.parse()?;
         let problems = config.problems();
         if problems.is_empty() { Ok((config, text)) } else { Err(problems.join("\n")) }
     }
 
-    /// The configuration file with the options of the command line applied.
-    fn parse(self) -> Result<Config, String> {
-        self.parse_with_text().map(|(config, _)| config)
-    }
-
-    fn parse_with_text(self) -> Result<(Config, String), String> {
+    /// The configuration file with the options of the command line applied, and its text, which is empty if there is none.
+    fn parse(self) -> Result<(Config, String), String> {
         let (mut config, text) = match &self.config {
             None => (Config::default(), String::new()),
             Some(path) => {
@@ -124,8 +124,11 @@ pub fn run() -> ExitCode {
         Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
         Some(Command::Accounts(arguments)) => accounts::run(arguments).map(done),
         Some(Command::Keys(arguments)) => keys::run(arguments).map(done),
+        Some(Command::Reload(arguments)) => reload::run(&arguments).map(done),
         Some(Command::Console(arguments)) => console::run(arguments).map(done),
-        Some(Command::Docs(arguments)) => docs::run(&arguments).map(done),
+        Some(Command::Health(arguments)) => health::run(arguments).map(done),
+        Some(Command::Completions(arguments)) => completions::run(&arguments).map(done),
+        Some(Command::ManPages(arguments)) => man_pages::run(&arguments).map(done),
     };
     match result {
         Ok(status) => status,
@@ -134,6 +137,12 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The runtime of a command.
+fn new_runtime() -> Result<Runtime, String> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))
 }
 
 /// How long a message waits for its reader before the program ends without it.

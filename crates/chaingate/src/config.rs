@@ -12,7 +12,7 @@ use answers::Sources;
 use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
-use callers::{FeedConfig, Plans, RedisUrl, StaticKey};
+use callers::{CurrentPlans, FeedConfig, Plans, RedisUrl, StaticKey};
 use console::{
     AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings, reachable_address,
 };
@@ -35,7 +35,7 @@ pub struct Config {
     pub console_address: ConsoleAddress,
     pub console: ConsoleSettings,
     pub keys: Vec<StaticKey>,
-    pub plans: Plans,
+    pub plans: CurrentPlans,
     pub limits: GatewayLimits,
     pub remote: remote::PoolConfig,
     /// The Redis over which limits are shared; `None` if this instance counts for itself.
@@ -60,7 +60,7 @@ impl Config {
     }
 
     /// Every key that a file with these sections could have.
-    pub(crate) fn keys_of(text: &str) -> Vec<KnownKey> {
+    pub fn keys_of(text: &str) -> Vec<KnownKey> {
         settings::known_keys(text, Self::read)
     }
 
@@ -74,7 +74,7 @@ impl Config {
         self.keys.iter().any(|key| !key.is_demo())
     }
 
-    /// What is wrong with the settings as a whole, after the command line has overridden the file.
+    /// The errors of the settings as a whole, after the command line has overridden the file.
     ///
     /// Files that the settings name are read, because a gateway would not start without them.
     pub fn problems(&self) -> Vec<String> {
@@ -82,7 +82,7 @@ impl Config {
         self.listen.address_conflict().into_iter().chain(self.console_conflict()).chain(tls).collect()
     }
 
-    /// What is wrong if nodes are served as the demo chain, which offers the methods of every family.
+    /// The error if nodes are served as the demo chain, which offers the methods of every family.
     pub fn unnamed_network(&self) -> Option<&'static str> {
         let is_wrong = self.network.is_demo() && !self.remote.nodes.is_empty();
         is_wrong.then_some(
@@ -91,7 +91,7 @@ impl Config {
         )
     }
 
-    /// What is wrong if the console would share an address with callers or the operator. Its default gives way to them.
+    /// The error if the console would share an address with callers or the operator. Its default gives way to them.
     fn console_conflict(&self) -> Option<String> {
         let ConsoleAddress::Named(console) = self.console_address else { return None };
         let (name, other) = self.listener_at(console)?;
@@ -142,7 +142,7 @@ impl Config {
         self.store.clone().unwrap_or_else(|| StoreLocation::in_data_dir(&self.data_dir))
     }
 
-    /// What the feed of accounts and keys has to know.
+    /// The configuration of the feed of accounts and keys.
     ///
     /// A gateway with keys of its own and without `[store]` serves those also if the default store cannot be opened.
     pub fn feed(&self) -> FeedConfig {
@@ -191,11 +191,11 @@ impl Config {
             limits,
             remote,
             usage: UsageSettings::read(&mut root.section("usage")),
-            plans,
+            plans: plans.into(),
             network,
         };
         if config.serves_demo_chain() {
-            callers::add_demo_key(&mut config.keys, &config.plans);
+            callers::add_demo_key(&mut config.keys, &config.plans.now());
         }
         config
     }

@@ -13,18 +13,34 @@ use archive::{BLOCK_BYTES_MAX, ImportProgress};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use receiver::ImportSocket;
-pub(crate) use sender::{GatewayImport, ReceivingGateway, SendFileError};
+pub(crate) use sender::{ReceivingGateway, SendFileError};
 
 /// The socket, beside the archive.
 const SOCKET_FILE: &str = "import.sock";
+
+/// The newest block of an archive.
+#[derive(Debug, Default)]
+pub(crate) struct ImportedHead {
+    pub(crate) number: u64,
+    pub(crate) hash: String,
+}
+
+/// The result of importing a file.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    pub(crate) progress: Option<ImportProgress>,
+    pub(crate) head: ImportedHead,
+    /// Why it ended before the last block.
+    pub(crate) fault: Option<String>,
+}
 
 /// A line that the gateway writes about an import.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ImportReport {
-    Progressed(ImportCounts),
+    Progressed(ImportProgress),
     Ended {
-        done: ImportCounts,
+        done: ImportProgress,
         head: u64,
         hash: String,
         /// Why it ended before the last block.
@@ -32,31 +48,6 @@ enum ImportReport {
     },
     /// Nothing was imported.
     Refused(String),
-}
-
-/// What an import has done so far.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct ImportCounts {
-    head: u64,
-    blocks: u64,
-    skipped: u64,
-    transactions: u64,
-    gas: u64,
-}
-
-impl From<&ImportProgress> for ImportCounts {
-    fn from(progress: &ImportProgress) -> Self {
-        let ImportProgress { head, blocks, skipped, transactions, gas, bytes_read: _ } = *progress;
-        Self { head, blocks, skipped, transactions, gas }
-    }
-}
-
-impl ImportCounts {
-    /// Adds the bytes of the file that were read, which only the sender knows.
-    fn with_bytes_read(self, bytes_read: u64) -> ImportProgress {
-        let Self { head, blocks, skipped, transactions, gas } = self;
-        ImportProgress { head, blocks, skipped, transactions, gas, bytes_read }
-    }
 }
 
 fn write_frame(out: &mut impl Write, frame: &[u8]) -> io::Result<()> {

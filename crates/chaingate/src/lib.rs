@@ -1,10 +1,15 @@
-//! The program: the command line, the configuration file, the wiring, and the generated documents. Only its own tests and the
-//! fuzz targets import it.
+//! The program: the command line, the configuration file, and the wiring. Only its own tests, the fuzz targets and the generator
+//! of the documents import it.
+//!
+//! ```no_run
+//! let config = chaingate::config::Config::parse("[network]\nname = \"demo\"").unwrap();
+//! assert!(config.serves_demo_chain());
+//! ```
 
 pub mod config; // the configuration file
 pub mod source; // opens the archive or the nodes
+pub mod reload; // the configuration file read again, while calls go on
 mod import_socket; // imports into an archive that is being served
-pub mod docs; // the generated documents
 pub mod cli; // the command line
 
 #[cfg(test)]

@@ -1,3 +1,3 @@
-//! What needs the whole gateway, and looks into it.
+//! Tests that need the whole gateway, and look into it.
 
 mod accounts_in_front_of_nodes;

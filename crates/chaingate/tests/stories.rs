@@ -7,6 +7,8 @@ mod gateway_under_test; // a gateway over a chain of eleven blocks
 mod signing; // tokens as callers make them
 #[path = "stories/demo.rs"]
 mod demo; // a gateway over a real archive
+#[path = "stories/demo_gateway.rs"]
+mod demo_gateway; // a gateway without configuration
 #[path = "stories/process.rs"]
 mod process; // the program itself
 
@@ -16,6 +18,8 @@ mod accounts; // accounts and keys from the command line
 mod admin; // the admin API
 #[path = "stories/addresses.rs"]
 mod addresses; // what one address may take, and whom proxies speak for
+#[path = "stories/alloy_client.rs"]
+mod alloy_client; // alloy's provider
 #[path = "stories/broken_log.rs"]
 mod broken_log; // a log that nobody reads, or that cannot be written
 #[path = "stories/calls.rs"]
@@ -32,8 +36,8 @@ mod evm; // calls and estimates on the demo chain
 mod corpora; // recorded exchanges on recorded chains
 #[path = "stories/accepted.rs"]
 mod accepted; // openrpc.json accepts what the gateway accepts
-#[path = "stories/crowd.rs"]
-mod crowd; // ten thousand connections
+#[path = "stories/idle_connections.rs"]
+mod idle_connections; // ten thousand connections
 #[path = "stories/files.rs"]
 mod files; // too few file descriptors
 #[path = "stories/flood.rs"]
@@ -50,6 +54,10 @@ mod http2; // prior knowledge
 mod http2_attacks; // silence, callers that do not read, floods
 #[path = "stories/http2_memory.rs"]
 mod http2_memory; // small bodies and replies, many on one connection
+#[path = "stories/import.rs"]
+mod import; // `chaingate import` as a user meets it
+#[path = "stories/reload.rs"]
+mod reload; // the configuration file is read again
 #[path = "stories/keys.rs"]
 mod keys; // what a key's settings refuse
 #[path = "stories/lookups.rs"]
@@ -84,6 +92,8 @@ mod secrecy; // what never reaches a log
 mod sharing; // threads and memory between accounts
 #[path = "stories/shared_limits.rs"]
 mod shared_limits; // limits over many gateways
+#[path = "stories/service.rs"]
+mod service; // what service managers, containers and packages need
 #[path = "stories/settings.rs"]
 mod settings; // every documented key has an effect
 #[path = "stories/shutdown.rs"]
@@ -102,6 +112,8 @@ mod startup; // what keeps the program from starting
 mod supervision; // tasks beside requests that panic
 #[path = "stories/tls.rs"]
 mod tls; // encrypted, both protocols
+#[path = "stories/tour.rs"]
+mod tour; // every command of the tour
 #[path = "stories/type_names.rs"]
 mod type_names; // one meaning for each type name
 #[path = "stories/unread.rs"]

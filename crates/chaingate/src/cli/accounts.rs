@@ -21,6 +21,8 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
 pub(super) struct AccountsArguments {
     #[command(subcommand)]
     command: AccountsCommand,
+    #[command(flatten)]
+    options: AdministrationOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -33,27 +35,18 @@ enum AccountsCommand {
         /// Plan of the configuration
         #[arg(long, value_name = "PLAN")]
         plan: String,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// List the accounts
-    List {
-        #[command(flatten)]
-        options: AdministrationOptions,
-    },
+    List,
     /// Refuse all calls of an account, until it is resumed
     Suspend {
         #[command(flatten)]
         account: AccountArgument,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Accept the calls of a suspended account again
     Resume {
         #[command(flatten)]
         account: AccountArgument,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Change the plan of an account
     Plan {
@@ -62,16 +55,12 @@ enum AccountsCommand {
         /// Plan of the configuration
         #[arg(long, value_name = "PLAN")]
         plan: String,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Show who changed what, newest first
     Audit {
         /// Number of entries
         #[arg(long, value_name = "NUMBER", default_value_t = 50)]
         limit: u32,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
 }
 
@@ -93,26 +82,26 @@ impl AccountArgument {
     }
 }
 
-pub(super) fn run(arguments: AccountsArguments) -> Result<(), String> {
-    match arguments.command {
-        AccountsCommand::Create { name, plan, options } => {
+pub(super) fn run(AccountsArguments { command, options }: AccountsArguments) -> Result<(), String> {
+    match command {
+        AccountsCommand::Create { name, plan } => {
             let body = json!({ "name": name, "plan": plan });
             change(&options, |gateway| gateway.post("/admin/v1/accounts", &body), "created")
         }
-        AccountsCommand::List { options } => list(&options),
-        AccountsCommand::Suspend { account, options } => {
+        AccountsCommand::List => list(&options),
+        AccountsCommand::Suspend { account } => {
             let path = path(&["accounts", account.name(), "suspend"]);
             change(&options, |gateway| gateway.post(&path, &json!({})), "suspended")
         }
-        AccountsCommand::Resume { account, options } => {
+        AccountsCommand::Resume { account } => {
             let path = path(&["accounts", account.name(), "resume"]);
             change(&options, |gateway| gateway.post(&path, &json!({})), "resumed")
         }
-        AccountsCommand::Plan { account, plan, options } => {
+        AccountsCommand::Plan { account, plan } => {
             let (path, body) = (path(&["accounts", account.name(), "plan"]), json!({ "plan": plan }));
             change(&options, |gateway| gateway.put(&path, &body), "changed")
         }
-        AccountsCommand::Audit { limit, options } => audit(&options, limit),
+        AccountsCommand::Audit { limit } => audit(&options, limit),
     }
 }
 

@@ -4,16 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callers::FeedHandle;
-use console::{AddressFile, AdminApi, AdminToken, AdminTokenError, AnnouncedListener};
+use console::{AddressFile, AdminApi, AdminToken, AdminTokenError, AnnouncedListener, ReloadConfiguration};
 use gateway::AdminService;
 
 use crate::config::Config;
 
 /// Opens the admin API. It is missing where the data directory cannot be written; a token that others can read keeps the
 /// gateway from starting.
-pub(super) fn open(config: &Config, feed: FeedHandle) -> Result<Option<Arc<dyn AdminService>>, String> {
+pub(super) fn open(
+    config: &Config,
+    feed: FeedHandle,
+    reload: ReloadConfiguration,
+) -> Result<Option<Arc<dyn AdminService>>, String> {
     match AdminToken::load_or_create(&config.admin_token_path()) {
-        Ok(token) => Ok(Some(Arc::new(AdminApi::new(token, config.administration().with_feed(feed))))),
+        Ok(token) => {
+            let api = AdminApi::new(token, config.administration().with_feed(feed)).with_reload(reload);
+            Ok(Some(Arc::new(api)))
+        }
         Err(error @ AdminTokenError::NotCreated { .. }) => {
             tracing::warn!(%error, "serving without the admin API");
             Ok(None)

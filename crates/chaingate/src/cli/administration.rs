@@ -1,4 +1,4 @@
-//! What the commands about accounts and keys have in common: their options, the way to the running gateway or to the store, and
+//! The parts that all commands about accounts and keys share: their options, the way to the running gateway or to the store, and
 //! their output.
 //!
 //! Every command makes requests of the admin API. A running gateway gets them over its operator listener; if none runs, this
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-pub(super) use connection::{AdminConnection, path, user};
+pub(super) use connection::{AdminConnection, command_line_actor, path};
 pub(super) use output::{CommandOutput, utc_text, write};
 pub(super) use table::Table;
 
@@ -24,13 +24,13 @@ use crate::config::Config;
 #[derive(Debug, Args)]
 pub(super) struct AdministrationOptions {
     /// Configuration file of the gateway
-    #[arg(long, value_name = "FILE", env = "CHAINGATE_CONFIG")]
+    #[arg(long, global = true, value_name = "FILE", env = "CHAINGATE_CONFIG")]
     config: Option<PathBuf>,
     /// Data directory of the gateway
-    #[arg(long, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
+    #[arg(long, global = true, value_name = "DIR", env = "CHAINGATE_DATA_DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 }
 
@@ -38,7 +38,8 @@ impl AdministrationOptions {
     /// The configuration of the gateway.
     pub(super) fn config(&self) -> Result<Config, String> {
         let (config, data_dir) = (self.config.clone(), self.data_dir.clone());
-        ConfigOptions { config, data_dir, listen: None, operator: None, console: None }.parse()
+        let options = ConfigOptions { config, data_dir, listen: None, operator: None, console: None };
+        Ok(options.parse()?.0)
     }
 
     /// Whether the result is printed as JSON.

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 use std::net::SocketAddr;
 use std::thread;
 
-use demo::contracts::TOUR;
+use demo::TOUR;
 
 use super::console;
 use crate::config::Config;
@@ -80,7 +80,7 @@ fn text(
 /// A call with a result worth seeing: on the demo chain, the variable 1234 of the contract Tour.
 fn example(config: &Config) -> String {
     let (method, params) = if config.serves_demo_chain() {
-        ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR.address()))
+        ("eth_getStorageAt", format!(r#"["{}","0x0","latest"]"#, TOUR))
     } else {
         ("eth_getBlockByNumber", r#"["latest",false]"#.to_owned())
     };

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::source::{self, ArchiveCheck};
 
 pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
-    let config = settings.load()?;
+    let (config, _) = settings.load()?;
     if let Some(why) = config.listen.unusable_address().or_else(|| console_server::unusable_address(&config))
     {
         return Err(why);

@@ -6,9 +6,9 @@ use callers::people::{Invitation, InvitationTarget, NewLink, People, PeopleError
 use clap::{Args, Subcommand};
 use resources::Supervisor;
 use serde_json::json;
-use tokio::runtime;
 
-use super::administration::{AdministrationOptions, user, utc_text, write};
+use super::administration::{AdministrationOptions, command_line_actor, utc_text, write};
+use super::new_runtime;
 use crate::config::Config;
 
 /// Let people into the console, or keep them out: sign-in link, invitation, reset link, block, unblock
@@ -25,15 +25,14 @@ use crate::config::Config;
 pub(super) struct ConsoleArguments {
     #[command(subcommand)]
     command: ConsoleCommand,
+    #[command(flatten)]
+    options: AdministrationOptions,
 }
 
 #[derive(Debug, Subcommand)]
 enum ConsoleCommand {
     /// Make a link that makes an operator of whoever opens it (24 hours)
-    SignInLink {
-        #[command(flatten)]
-        options: AdministrationOptions,
-    },
+    SignInLink,
     /// Make an invitation for a developer (7 days)
     Invite {
         #[command(flatten)]
@@ -41,29 +40,21 @@ enum ConsoleCommand {
         /// The only email address that may use it
         #[arg(long, value_name = "EMAIL")]
         email: Option<String>,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Make a link with which a user chooses a new password (24 hours)
     Reset {
         #[command(flatten)]
         user: UserOptions,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Keep a user out of the console and end their sessions; keys go on working
     Block {
         #[command(flatten)]
         user: UserOptions,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Let a blocked user sign in again
     Unblock {
         #[command(flatten)]
         user: UserOptions,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
 }
 
@@ -75,7 +66,7 @@ struct UserOptions {
     email: String,
 }
 
-/// What an invitation leads to.
+/// The account that an invitation leads to.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct InvitationOptions {
@@ -96,24 +87,24 @@ impl InvitationOptions {
     }
 }
 
-pub(super) fn run(arguments: ConsoleArguments) -> Result<(), String> {
-    match arguments.command {
-        ConsoleCommand::SignInLink { options } => {
+pub(super) fn run(ConsoleArguments { command, options }: ConsoleArguments) -> Result<(), String> {
+    match command {
+        ConsoleCommand::SignInLink => {
             print_link(&options, async |people, actor| people.create_operator_link(actor).await)
         }
-        ConsoleCommand::Invite { target, email, options } => {
+        ConsoleCommand::Invite { target, email } => {
             let invitation = Invitation { email, target: target.target() };
             print_link(&options, async |people, actor| people.create_invitation(actor, &invitation).await)
         }
-        ConsoleCommand::Reset { user: UserOptions { email }, options } => {
+        ConsoleCommand::Reset { user: UserOptions { email } } => {
             print_link(&options, async |people, actor| people.create_reset_link(actor, &email).await)
         }
-        ConsoleCommand::Block { user: UserOptions { email }, options } => {
+        ConsoleCommand::Block { user: UserOptions { email } } => {
             change_user(&options, &email, "blocked", async |people, actor| {
                 people.block_user(actor, &email).await
             })
         }
-        ConsoleCommand::Unblock { user: UserOptions { email }, options } => {
+        ConsoleCommand::Unblock { user: UserOptions { email } } => {
             change_user(&options, &email, "active", async |people, actor| {
                 people.unblock_user(actor, &email).await
             })
@@ -162,17 +153,11 @@ fn change_user(
     write(&text)
 }
 
-/// How the audit log names whoever runs the command.
-fn command_line_actor() -> String {
-    format!("command line, user {}", user())
-}
-
 fn with_people<T>(
     config: &Config,
     work: impl AsyncFnOnce(&People) -> Result<T, PeopleError>,
 ) -> Result<T, String> {
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let runtime = new_runtime()?;
     let people = People::new(Arc::new(config.administration()), SignUp::Invitation, Supervisor::default());
     runtime.block_on(work(&people)).map_err(|error| error.to_string())
 }

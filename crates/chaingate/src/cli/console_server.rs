@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use ::console::{
     AddressFile, AnnouncedListener, ClientAddress, ConfigurationSection, ConsoleAddress, ConsoleServer,
-    ConsoleSite, GatewayLive, SiteFacts,
+    ConsoleSite, LiveSource, SiteFacts,
 };
+use answers::ChainChanges;
 use callers::FeedHandle;
+use futures_util::{StreamExt, stream};
 use gateway::GatewayState;
 use http::HeaderMap;
 use http_server::{ProxyConfig, bind as bind_address, check_free};
 
+use super::method_forms;
 use crate::config::Config;
-use crate::docs::method_forms;
 
-/// What the console shows of the gateway that it belongs to.
+/// The parts of a gateway that its console shows.
 pub(super) struct ConsoleParts {
     pub(super) gateway: Arc<GatewayState>,
     pub(super) feed: FeedHandle,
-    /// The file of the archive, if there is one.
-    pub(super) archive_file: Option<PathBuf>,
     pub(super) config_file: Option<PathBuf>,
     pub(super) effective_config: Vec<ConfigurationSection>,
 }
@@ -86,10 +86,22 @@ pub(super) fn start(
     };
     let administration = config.administration().with_feed(parts.feed);
     let supervisor = parts.gateway.supervisor().clone();
-    let live = Arc::new(GatewayLive::new(parts.gateway, parts.archive_file));
+    let live = live_source(parts.gateway);
     let clients = client_addresses(config.listen.server.proxies.clone());
     let site = ConsoleSite::new(&config.console, address, administration, facts, live, clients, supervisor);
     ConsoleServer::start(listener, site).map(Some).map_err(failed)
+}
+
+fn live_source(gateway: Arc<GatewayState>) -> LiveSource {
+    let watched = Arc::clone(&gateway);
+    let changes = move || {
+        let next = |mut changes: ChainChanges| async {
+            let _event = changes.next().await;
+            Some(((), changes))
+        };
+        stream::unfold(watched.chain_changes(), next).boxed()
+    };
+    LiveSource { snapshot: Box::new(move || gateway.snapshot()), changes: Box::new(changes) }
 }
 
 /// Tells commands where the console is, until the value is dropped. Without it, their links name the configured address.

@@ -6,7 +6,7 @@ use super::{
     MESSAGE_TIMEOUT,
     signals::{self, Signal, StopRequest, StopSignals},
 };
-use crate::import_socket::{GatewayImport, ReceivingGateway, SendFileError};
+use crate::import_socket::{Imported, ImportedHead, ReceivingGateway, SendFileError};
 use archive::{Archive, BlockFile, BlockFileError, GenesisError, ImportObserver, ImportProgress, OpenError};
 use clap::Args;
 use gateway::log::BackgroundWriter;
@@ -55,7 +55,7 @@ pub(super) struct ImportArguments {
     files: Vec<PathBuf>,
 }
 
-/// What the main thread is told about the import.
+/// An event of the import, for the main thread.
 #[derive(Debug)]
 enum ImportEvent {
     /// A signal came: the import stops after the current block.
@@ -160,14 +160,6 @@ enum Destination {
     Gateway(ReceivingGateway),
 }
 
-/// What became of a file.
-struct Imported {
-    progress: Option<ImportProgress>,
-    head: ImportedHead,
-    /// Why it ended before the last block.
-    fault: Option<String>,
-}
-
 impl Destination {
     fn open(
         arguments: &ImportArguments,
@@ -209,11 +201,7 @@ impl Destination {
                 let fault = imported.as_ref().err().map(ToString::to_string);
                 Ok(Imported { progress: imported.ok(), head: head(archive)?, fault })
             }
-            Self::Gateway(gateway) => {
-                let GatewayImport { progress, head: (number, hash), fault } =
-                    gateway.import(file, reporter.stop, reporter)?;
-                Ok(Imported { progress: Some(progress), head: ImportedHead { number, hash }, fault })
-            }
+            Self::Gateway(gateway) => Ok(gateway.import(file, reporter.stop, reporter)?),
         }
     }
 }
@@ -310,14 +298,7 @@ impl ImportObserver for ProgressReporter<'_> {
     }
 }
 
-/// The newest block.
-#[derive(Debug, Default)]
-struct ImportedHead {
-    number: u64,
-    hash: String,
-}
-
-/// What an import did.
+/// The result of an import.
 #[derive(Debug)]
 struct Report {
     done: ImportProgress,
@@ -344,7 +325,7 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// What a failed import leaves in the archive.
+/// The contents of the archive after a failed import.
 fn archive_after_failure(head: &ImportedHead) -> String {
     match head.number {
         0 => "No block is in the archive yet, so you may also import with another genesis file.".into(),

@@ -35,6 +35,8 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
 pub(super) struct KeysArguments {
     #[command(subcommand)]
     command: KeysCommand,
+    #[command(flatten)]
+    options: AdministrationOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,8 +48,6 @@ enum KeysCommand {
         /// Name of the account
         #[arg(long, value_name = "ACCOUNT")]
         account: String,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Replace a key by a new one with the same settings; the old one stays valid for a while
     Rotate {
@@ -62,8 +62,6 @@ enum KeysCommand {
         /// File with the secret of the new key, required if the old key has a secret
         #[arg(long, value_name = "FILE")]
         secret_file: Option<PathBuf>,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Refuse a key from now on, for ever
     Revoke {
@@ -73,8 +71,6 @@ enum KeysCommand {
         /// when it is back
         #[arg(long)]
         local: bool,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Change the name of a key
     Rename {
@@ -83,8 +79,6 @@ enum KeysCommand {
         /// New name
         #[arg(long, value_name = "NAME")]
         to: String,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     /// Restrict what a key may be used for, and what callers must send with it
     ///
@@ -96,8 +90,6 @@ enum KeysCommand {
         key: KeyArgument,
         #[command(flatten)]
         limits: LimitOptions,
-        #[command(flatten)]
-        options: AdministrationOptions,
     },
     Usage(Box<UsageArguments>),
 }
@@ -118,8 +110,6 @@ struct CreateKeyArguments {
     credentials: CredentialOptions,
     #[command(flatten)]
     limits: LimitOptions,
-    #[command(flatten)]
-    options: AdministrationOptions,
 }
 
 #[derive(Debug, Args)]
@@ -130,46 +120,42 @@ struct AllowKeyArguments {
     allow: AllowOptions,
     #[command(flatten)]
     credentials: CredentialOptions,
-    #[command(flatten)]
-    options: AdministrationOptions,
 }
 
-pub(super) fn run(arguments: KeysArguments) -> Result<(), String> {
-    match arguments.command {
-        KeysCommand::Create(arguments) => create(*arguments),
-        KeysCommand::List { account, options } => list(&options, &account),
-        KeysCommand::Rotate { key, overlap_hours, overlap_seconds, secret_file, options } => {
+pub(super) fn run(KeysArguments { command, options }: KeysArguments) -> Result<(), String> {
+    match command {
+        KeysCommand::Create(arguments) => create(&options, *arguments),
+        KeysCommand::List { account } => list(&options, &account),
+        KeysCommand::Rotate { key, overlap_hours, overlap_seconds, secret_file } => {
             let overlap_s = overlap_seconds.unwrap_or(overlap_hours.saturating_mul(3_600));
             rotate(&options, &key, overlap_s, secret_file.as_deref())
         }
-        KeysCommand::Revoke { key, local: true, options } => revoke_here(&options, &key),
-        KeysCommand::Revoke { key, local: false, options } => {
-            change(&options, &key, "revoked", |gateway, id| {
-                gateway.post(&path(&["keys", id, "revoke"]), &json!({}))
-            })
-        }
-        KeysCommand::Rename { key, to, options } => {
+        KeysCommand::Revoke { key, local: true } => revoke_here(&options, &key),
+        KeysCommand::Revoke { key, local: false } => change(&options, &key, "revoked", |gateway, id| {
+            gateway.post(&path(&["keys", id, "revoke"]), &json!({}))
+        }),
+        KeysCommand::Rename { key, to } => {
             let body = json!({ "name": to });
             change(&options, &key, "renamed", |gateway, id| gateway.put(&path(&["keys", id, "name"]), &body))
         }
         KeysCommand::Allow(arguments) => {
-            let AllowKeyArguments { key, allow, credentials, options } = *arguments;
+            let AllowKeyArguments { key, allow, credentials } = *arguments;
             let mut settings = Map::new();
             allow.write(&mut settings);
             credentials.write(&mut settings)?;
             set(&options, &key, settings)
         }
-        KeysCommand::Limits { key, limits, options } => {
+        KeysCommand::Limits { key, limits } => {
             let mut settings = Map::new();
             limits.write(&mut settings);
             set(&options, &key, settings)
         }
-        KeysCommand::Usage(arguments) => usage::run(*arguments),
+        KeysCommand::Usage(arguments) => usage::run(&options, *arguments),
     }
 }
 
-fn create(arguments: CreateKeyArguments) -> Result<(), String> {
-    let CreateKeyArguments { account, name, expiry, allow, credentials, limits, options } = arguments;
+fn create(options: &AdministrationOptions, arguments: CreateKeyArguments) -> Result<(), String> {
+    let CreateKeyArguments { account, name, expiry, allow, credentials, limits } = arguments;
     let mut settings = Map::new();
     allow.write(&mut settings);
     credentials.write(&mut settings)?;

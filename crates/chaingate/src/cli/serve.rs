@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ::console::ConsoleServer;
+use ::console::{ConsoleServer, ReloadConfiguration};
 use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
@@ -19,17 +19,20 @@ use resources::{DiskHealth, Supervisor, WhenDown};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use super::console_server::{self, ConsoleParts};
+use super::service_manager::ServiceManager;
 use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, admin_api, banner, certificate, effective_config};
 use crate::config::Config;
 use crate::import_socket::ImportSocket;
+use crate::reload::{self, ReloadRequest, Reloader};
 use crate::source;
 
 pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let config_file = settings.config.clone();
-    let (mut config, text) = settings.load_with_text()?;
+    let (mut config, text) = settings.clone().load()?;
     let supervisor = Supervisor::default();
     let log = log::start(&supervisor)?;
+    let service_manager = ServiceManager::from_environment().map(Arc::new);
     if !config.core_dumps {
         forbid_core_dumps();
     }
@@ -39,27 +42,33 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let archive = sources.archive();
     let state = Arc::new(config.gateway(sources, &supervisor).map_err(|error| error.to_string())?);
     let is_serving = Arc::new(AtomicBool::new(false));
-    let (sender, events) = watch_signals(Arc::clone(&is_serving), log.finisher(), &supervisor)
-        .map_err(|error| format!("cannot handle signals: {error}"))?;
+    let (reloads, reload_requests) = mpsc::sync_channel(RELOADS_WAITING_MAX);
+    let (sender, events) =
+        watch_signals(Arc::clone(&is_serving), reloads.clone(), log.finisher(), &supervisor)
+            .map_err(|error| format!("cannot handle signals: {error}"))?;
     let _sharing = share_limits(&config, &state)?;
     let feed =
         CallersFeed::start(config.feed(), Arc::clone(state.callers()), &supervisor, state.disk().clone())?;
     warn_without_keys(&config, &state);
-    watch_certificate(&config, &state)?;
+    watch_certificate(&state)?;
     if let Some(why) = config.unnamed_network() {
         tracing::warn!("{why}");
     }
     let head = state.head();
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
-    let admin = admin_api::open(&config, feed.handle())?;
+    let read_again = Box::new(move || settings.clone().load());
+    let reloader = Reloader::new(read_again, &config, text.clone(), Arc::clone(&state), feed.handle());
+    let on_request: ReloadConfiguration = Arc::new(move || Box::pin(reload::request(&reloads)));
+    let admin = admin_api::open(&config, feed.handle(), on_request)?;
     let has_admin_api = admin.is_some();
     let console_listener = console_server::bind(&config)?;
     let (gateway, disk) = (Arc::clone(&state), state.disk().clone());
     is_serving.store(true, Relaxed);
+    start_reloading(reloader, reload_requests, &supervisor)
+        .map_err(|error| format!("cannot start the thread that reloads: {error}"))?;
     let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
     let effective_config = effective_config::sections(&config, &text);
-    let archive_file = archive.as_ref().map(|archive| archive.path().to_owned());
-    let parts = ConsoleParts { gateway, feed: feed.handle(), archive_file, config_file, effective_config };
+    let parts = ConsoleParts { gateway, feed: feed.handle(), config_file, effective_config };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive, &supervisor, disk));
     let (public, operator) = (server.public(), server.operator());
@@ -71,7 +80,44 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     if stdout().is_terminal() {
         banner::show(&config, public, operator, console_address, head);
     }
-    Ok(serve_until_stopped(server, imports, usage, console, sender, &events))
+    if let Some(manager) = &service_manager {
+        manager
+            .watch(&supervisor)
+            .map_err(|error| format!("cannot start the thread of the watchdog: {error}"))?;
+        manager.ready();
+    }
+    let is_interrupted = wait_for_stop(&events);
+    if let Some(manager) = &service_manager {
+        manager.stopping();
+    }
+    let drain = move || drain(is_interrupted, server, imports, usage, console);
+    Ok(until_drained(drain, sender, &events))
+}
+
+/// Reloads when SIGHUP or the admin API asks for it.
+fn start_reloading(
+    mut reloader: Reloader,
+    requests: Receiver<ReloadRequest>,
+    supervisor: &Supervisor,
+) -> io::Result<()> {
+    let task = supervisor.task("reload of the configuration", WhenDown::Degraded);
+    let run = move || {
+        task.run_blocking(|task| {
+            loop {
+                task.alive();
+                match requests.recv_timeout(RELOAD_LOOK_INTERVAL) {
+                    Ok(reply) => {
+                        let outcome = reloader.reload();
+                        // Whoever sends a signal reads the outcome in the log.
+                        let _unheard = reply.map(|reply| reply.send(outcome));
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+    };
+    thread::Builder::new().name("reload".to_owned()).spawn(run).map(drop)
 }
 
 /// Begins to count usage before the first call can be made.
@@ -92,6 +138,11 @@ fn start_usage(config: &Config, state: &Arc<GatewayState>) -> io::Result<UsageLe
 /// Shares the limits with other instances, if the configuration names a Redis. Their parts are returned when it is dropped.
 fn share_limits(config: &Config, state: &GatewayState) -> Result<Option<LimitSharing>, String> {
     let Some(redis) = &config.redis else { return Ok(None) };
+    if !config.store_location().is_shared() {
+        tracing::warn!(
+            "this gateway counts credits per day for itself: gateways share them only over a PostgreSQL database in [store] url"
+        );
+    }
     let sharing = LimitSharing::start(redis.clone(), state.supervisor())
         .map_err(|error| format!("cannot start the thread for shared limits: {error}"))?;
     state.share_limits(sharing.limits());
@@ -109,12 +160,9 @@ fn warn_without_keys(config: &Config, state: &GatewayState) {
     }
 }
 
-/// Logs when the certificate of the public listener has to be renewed.
-fn watch_certificate(config: &Config, state: &GatewayState) -> Result<(), String> {
-    let (Some(tls), Some(expires_at)) = (&config.listen.server.tls, state.tls_expires_at()) else {
-        return Ok(());
-    };
-    certificate::watch(tls.clone(), expires_at, state.supervisor())
+fn watch_certificate(state: &GatewayState) -> Result<(), String> {
+    let Some(certificate) = state.certificate() else { return Ok(()) };
+    certificate::watch(Arc::clone(certificate), state.supervisor())
         .map_err(|error| format!("cannot start the thread that watches the certificate: {error}"))
 }
 
@@ -196,16 +244,9 @@ enum StopEvent {
     Drained,
 }
 
-/// Serves until a signal says to stop, then drains. A second signal during the drain ends the program at once.
-fn serve_until_stopped(
-    server: Server,
-    imports: Option<ImportSocket>,
-    usage: UsageLedger,
-    console: Option<ConsoleServer>,
-    sender: SyncSender<StopEvent>,
-    events: &Receiver<StopEvent>,
-) -> ExitCode {
-    let is_interrupted = match events.recv() {
+/// Waits until a signal says to stop. Returns whether it is Ctrl-C.
+fn wait_for_stop(events: &Receiver<StopEvent>) -> bool {
+    match events.recv() {
         Ok(StopEvent::Stop(signal)) => {
             tracing::info!(?signal, "stopping; running calls are finished first");
             signal == Signal::Interrupt
@@ -214,25 +255,44 @@ fn serve_until_stopped(
             tracing::error!("stopping, because the thread that delivers signals has ended");
             false
         }
-    };
+    }
+}
+
+/// Finishes what is running, and stops.
+fn drain(
+    is_interrupted: bool,
+    server: Server,
+    imports: Option<ImportSocket>,
+    usage: UsageLedger,
+    console: Option<ConsoleServer>,
+) {
+    // New blocks of the nodes wait for the running import.
+    if let Some(imports) = &imports {
+        imports.request_stop();
+    }
+    // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
+    if is_interrupted {
+        server.drain_at_once();
+    } else {
+        server.drain();
+    }
+    drop(imports);
+    usage.stop();
+    if let Some(console) = console {
+        console.stop();
+    }
+}
+
+/// Drains on a thread of its own. A second signal ends the program at once.
+fn until_drained(
+    drain: impl FnOnce() + Send + 'static,
+    sender: SyncSender<StopEvent>,
+    events: &Receiver<StopEvent>,
+) -> ExitCode {
     let drain = move || {
         // The program ends after a panic, too.
         let _event = DrainedEvent(sender);
-        // New blocks of the nodes wait for the running import.
-        if let Some(imports) = &imports {
-            imports.request_stop();
-        }
-        // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
-        if is_interrupted {
-            server.drain_at_once();
-        } else {
-            server.drain();
-        }
-        drop(imports);
-        usage.stop();
-        if let Some(console) = console {
-            console.stop();
-        }
+        drain();
     };
     if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
         tracing::error!(%error, "cannot start the drain; ending at once");
@@ -260,10 +320,16 @@ impl Drop for DrainedEvent {
 /// Signals that may wait until the main thread receives them: one to stop, one to end at once.
 const SIGNALS_WAITING_MAX: usize = 2;
 
-/// Delivers the signals that stop the program. While it starts, there is nothing to finish, and the first one ends it. SIGHUP,
-/// which asks many programs to reload, changes nothing.
+/// Requests to reload that may wait. One more signal changes nothing: those that wait read the same file.
+const RELOADS_WAITING_MAX: usize = 4;
+
+const RELOAD_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Delivers the signals that stop the program, and SIGHUP, which reloads the configuration. While it starts, there is nothing to
+/// finish, and the first one to stop ends it; SIGHUP waits until it serves.
 fn watch_signals(
     is_serving: Arc<AtomicBool>,
+    reloads: SyncSender<ReloadRequest>,
     finish_log: impl Fn() + Send + 'static,
     supervisor: &Supervisor,
 ) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
@@ -273,7 +339,7 @@ fn watch_signals(
     let task = supervisor.task("delivery of signals", WhenDown::Degraded);
     signals::watch(task, move |signal| match signal {
         Signal::Hangup => {
-            tracing::warn!("SIGHUP ignored: reloading the configuration is not supported; restart instead");
+            let _wait_already = reloads.try_send(None);
         }
         Signal::Interrupt | Signal::Terminate if !is_serving.load(Relaxed) => {
             tracing::info!(?signal, "stopped before it served");

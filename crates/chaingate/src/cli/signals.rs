@@ -31,14 +31,13 @@ impl Signal {
 /// and to its group, so it arrives twice.
 const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
 
-/// What a signal to stop requests.
+/// The meaning of a signal to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopRequest {
     /// Finish what is running, then stop.
     Finish,
     /// The same signal a second time; it changes nothing.
     Repeated,
-    /// End at once.
     EndAtOnce,
 }
 

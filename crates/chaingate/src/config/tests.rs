@@ -16,7 +16,7 @@ fn an_empty_file_is_the_demo_network_on_loopback_with_its_key() {
 fn the_limits_are_those_that_callers_are_promised() {
     let GatewayLimits { http, answer, .. } = GatewayLimits::default();
     assert_eq!((http.body_bytes_max, http.batch_reply_bytes_max), (5 << 20, 25 << 20));
-    assert_eq!((http.batch_calls_max, http.compress_bytes_min), (1_000, 1 << 10));
+    assert_eq!(http.batch_calls_max, 1_000);
     assert_eq!((answer.log_params_max, answer.log_results_max), (5_000, 10_000));
     assert_eq!((answer.log_timeout.as_secs(), answer.log_blocks_max), (10, None));
     assert_eq!((answer.call_timeout.as_secs(), answer.call_gas_multiple), (5, 10));
@@ -81,6 +81,30 @@ fn all_errors_are_reported_at_once_each_with_its_line() {
         assert!(report.contains(&format!("line {line}: {what}")), "missing {line} {what} in:\n{report}");
     }
     assert_eq!(errors.0.len(), expected.len(), "{report}");
+}
+
+/// Somebody who upgrades is told what holds now.
+#[test]
+fn a_removed_key_is_an_error_that_says_what_holds_in_its_place() {
+    let text = "[listen]\nruntime = \"per-core\"\n[limits]\nheaders_max = 50\n";
+    let report = Config::parse(text).unwrap_err().to_string();
+    let expected = [
+        "line 2: listen.runtime: this key was removed: each connection stays on one worker; delete the line",
+        "line 4: limits.headers_max: this key was removed: a request may have 100 headers; delete the line",
+    ];
+    assert_eq!(report.lines().collect::<Vec<_>>(), expected);
+}
+
+/// PostgreSQL refuses texts with the character NUL, so a key with one in its name kept all usage from being stored.
+#[test]
+fn no_name_has_the_character_nul() {
+    let text = "[network]\nname = \"a\\u0000b\"\n[[key]]\nkey = \"k\"\nname = \"\\u0000\"\n";
+    let report = Config::parse(text).unwrap_err().to_string();
+    let expected = [
+        "line 2: network.name: must not contain the character NUL",
+        "line 5: key 1.name: must not contain the character NUL",
+    ];
+    assert_eq!(report.lines().collect::<Vec<_>>(), expected);
 }
 
 /// A missing key was told to be letters, and a misspelt one only that it is unknown.

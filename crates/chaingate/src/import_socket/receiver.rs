@@ -14,7 +14,7 @@ use alloy_rlp::Decodable;
 use archive::{Archive, Block, ImportError, ImportObserver, ImportProgress};
 use resources::{DiskHealth, DiskWriter, SupervisedTask, Supervisor, WhenDown};
 
-use super::{ImportCounts, ImportReport, SOCKET_FILE, read_frame};
+use super::{ImportReport, SOCKET_FILE, read_frame};
 
 /// A sender that is silent, or does not read, for this long is disconnected.
 const SENDER_SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ fn serve(target: ImportTarget<'_>, stream: UnixStream) -> io::Result<()> {
     }
     let is_stopped = is_stopping.load(Relaxed).then(|| "the gateway was stopped".to_owned());
     let head = archive.snapshot();
-    let done = ImportCounts::from(&watch.progress);
+    let done = watch.progress;
     tracing::info!(
         blocks = done.blocks,
         head = head.head(),
@@ -257,7 +257,7 @@ impl ImportObserver for ReportWriter<'_> {
         if self.reported_at.elapsed() >= REPORT_INTERVAL {
             self.reported_at = Instant::now();
             // A sender that is gone is noticed when it is read from.
-            let _gone = self.write(&ImportReport::Progressed(progress.into()));
+            let _gone = self.write(&ImportReport::Progressed(*progress));
         }
     }
 
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn blocks_are_received_after_a_panic() {
         let (folder, supervisor) = (tempfile::tempdir().unwrap(), Supervisor::default());
-        let archive = Archive::open_or_create(folder.path(), &demo::genesis_json()).unwrap();
+        let archive = Archive::open_or_create(folder.path(), demo::GENESIS).unwrap();
         let socket = ImportSocket::start(
             folder.path(),
             Arc::new(archive),

@@ -10,23 +10,13 @@ use std::thread;
 use alloy_rlp::Encodable;
 use archive::{BlockFile, BlockFileError, ImportObserver, ImportProgress};
 
-use super::{ImportReport, SOCKET_FILE, write_frame};
+use super::{ImportReport, Imported, ImportedHead, SOCKET_FILE, write_frame};
 
 /// A gateway that has the archive open.
 #[derive(Debug)]
 pub(crate) struct ReceivingGateway {
     path: PathBuf,
     genesis: String,
-}
-
-/// How an import through a gateway ended.
-#[derive(Debug)]
-pub(crate) struct GatewayImport {
-    pub(crate) progress: ImportProgress,
-    /// The newest block of the archive.
-    pub(crate) head: (u64, String),
-    /// Why it ended before the last block.
-    pub(crate) fault: Option<String>,
 }
 
 /// Why the outcome of an import is unknown.
@@ -52,7 +42,7 @@ impl ReceivingGateway {
         file: BlockFile,
         stop: &AtomicBool,
         watch: &mut impl ImportObserver,
-    ) -> Result<GatewayImport, SendFileError> {
+    ) -> Result<Imported, SendFileError> {
         let stream = UnixStream::connect(&self.path)?;
         let bytes_read = AtomicU64::new(0);
         thread::scope(|scope| {
@@ -118,15 +108,14 @@ fn read_reports(
     stream: &UnixStream,
     bytes_read: &AtomicU64,
     watch: &mut impl ImportObserver,
-) -> Result<GatewayImport, SendFileError> {
+) -> Result<Imported, SendFileError> {
+    let with_bytes_read = |done| ImportProgress { bytes_read: bytes_read.load(Relaxed), ..done };
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?).map_err(io::Error::from)? {
-            ImportReport::Progressed(done) => {
-                watch.progressed(&done.with_bytes_read(bytes_read.load(Relaxed)));
-            }
-            ImportReport::Ended { done, head, hash, fault } => {
-                let progress = done.with_bytes_read(bytes_read.load(Relaxed));
-                return Ok(GatewayImport { progress, head: (head, hash), fault });
+            ImportReport::Progressed(done) => watch.progressed(&with_bytes_read(done)),
+            ImportReport::Ended { done, head: number, hash, fault } => {
+                let (progress, head) = (Some(with_bytes_read(done)), ImportedHead { number, hash });
+                return Ok(Imported { progress, head, fault });
             }
             ImportReport::Refused(reason) => return Err(SendFileError::Refused(reason)),
         }

@@ -2,8 +2,8 @@
 
 use alloy_primitives::{U256, hex};
 use alloy_sol_types::{SolCall, SolError};
-use demo::accounts::{ALICE, BOB};
-use demo::contracts::{CLOCK, TOUR, abi::Tour};
+use demo_builder::accounts::{ALICE, BOB};
+use demo_builder::contracts::{CLOCK, TOUR, abi::Tour};
 use serde_json::{Value, json};
 
 use crate::gateway_under_test::{Gateway, call};

@@ -384,11 +384,3 @@ fn a_whole_url_is_a_path_too() {
     let reply = post(gateway.public, "http://gateway.example/v3/demo", chain_id("1"));
     assert_eq!(reply.json()["result"], "0x539");
 }
-
-#[test]
-fn the_other_runtime_answers_the_same() {
-    let gateway = Gateway::listening("runtime = \"work-stealing\"");
-    for _ in 0..20 {
-        assert_eq!(gateway.post(chain_id("1")).json()["result"], "0x539");
-    }
-}

@@ -28,8 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["answers", "callers", "http_server", "jsonrpc", "methods", "nodes", "resources", "settings"],
     ),
     ("console", &["callers", "gateway", "http_server", "resources", "settings"]),
-    ("chain_builder", &["archive"]),
-    ("demo", &["archive", "chain_builder"]),
+    ("demo", &["archive"]),
     (
         "chaingate",
         &[
@@ -49,15 +48,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that only tests use.
-const TESTS_ONLY: &[&str] = &["testkit"];
+/// Crates that are no part of the product: what tests are made with, and what writes the demo chain and the documents.
+const DEVELOPMENT_ONLY: &[&str] = &["chain_builder", "demo_builder", "docs", "testkit"];
 
 #[test]
 fn a_crate_imports_only_the_crates_that_its_layer_may_know() {
     let crates = crates();
     let names: BTreeSet<&str> = crates.keys().map(String::as_str).collect();
     let known: BTreeSet<&str> =
-        LAYERS.iter().map(|(name, _)| *name).chain(TESTS_ONLY.iter().copied()).collect();
+        LAYERS.iter().map(|(name, _)| *name).chain(DEVELOPMENT_ONLY.iter().copied()).collect();
     assert_eq!(names, known, "a crate that is new or gone: what may it import?");
     for (name, allowed) in LAYERS {
         let manifest = fs::read_to_string(crates[*name].join("Cargo.toml")).unwrap();
@@ -76,10 +75,17 @@ fn a_dependency_on_a_higher_layer_is_found() {
 }
 
 #[test]
+fn the_count_of_product_lines_leaves_out_the_same_crates() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/product_lines");
+    let line = format!("DEVELOPMENT_ONLY=({})", DEVELOPMENT_ONLY.join(" "));
+    assert!(fs::read_to_string(script).unwrap().contains(&line), "scripts/product_lines lacks {line}");
+}
+
+#[test]
 fn modules_of_a_crate_do_not_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
     for (name, folder) in crates() {
-        if !TESTS_ONLY.contains(&name.as_str()) {
+        if !DEVELOPMENT_ONLY.contains(&name.as_str()) {
             circles.extend(
                 Crate::read(&folder.join("src")).circles().into_iter().map(|c| format!("{name}: {c}")),
             );

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use demo::contracts::{CHATTER, TOUR};
-use demo::facts::{CHATTER_BLOCKS, Facts, RAW_BLOCKS, topics};
+use demo_builder::contracts::{CHATTER, TOUR};
+use demo_builder::facts::{CHATTER_BLOCKS, Facts, RAW_BLOCKS, topics};
 use serde_json::{Value, json};
 
 use crate::demo::Demo;
 use crate::gateway_under_test::{Gateway, call, config};
 
 fn facts() -> Facts {
-    demo::build().unwrap().facts
+    demo_builder::build().unwrap().facts
 }
 
 fn asked(gateway: &Gateway, method: &str, params: Value) -> Value {
@@ -136,6 +136,22 @@ fn a_transaction_has_what_its_type_has() {
     let by_hash = json!([point.block_hash, place]);
     assert_eq!(result(&gateway, "eth_getTransactionByBlockHashAndIndex", by_hash), dynamic);
     assert!(result(&gateway, "eth_getTransactionByBlockNumberAndIndex", json!(["latest", "0xff"])).is_null());
+}
+
+#[test]
+fn a_header_is_its_block_without_what_only_the_whole_block_has() {
+    let gateway = Gateway::on_demo_chain("");
+    for number in ["0x0", "0x5", "0x9", "0x48", "latest"] {
+        let header = result(&gateway, "eth_getHeaderByNumber", json!([number]));
+        let mut block = result(&gateway, "eth_getBlockByNumber", json!([number, false]));
+        let members = block.as_object_mut().unwrap();
+        members.retain(|name, _| {
+            !["size", "totalDifficulty", "transactions", "uncles", "withdrawals"].contains(&name.as_str())
+        });
+        assert_eq!(header, block);
+        assert_eq!(result(&gateway, "eth_getHeaderByHash", json!([header["hash"]])), block);
+    }
+    assert!(result(&gateway, "eth_getHeaderByNumber", json!(["0xffffff"])).is_null());
 }
 
 #[test]

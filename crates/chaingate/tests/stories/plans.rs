@@ -172,6 +172,8 @@ fn every_method_costs_what_the_price_list_says() {
             | "eth_getTransactionCount"
             | "eth_getBlockByNumber"
             | "eth_getBlockByHash"
+            | "eth_getHeaderByNumber"
+            | "eth_getHeaderByHash"
             | "eth_getBlockTransactionCountByNumber"
             | "eth_getBlockTransactionCountByHash"
             | "eth_getUncleCountByBlockNumber"

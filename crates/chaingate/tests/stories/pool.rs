@@ -2,6 +2,8 @@
 
 #[path = "pool/callers.rs"]
 mod callers; // who asks at a steady rate meanwhile
+#[path = "pool/changes.rs"]
+mod changes; // what a reader of changes is told
 #[path = "pool/confirmed.rs"]
 mod confirmed; // nodes that lie about the state
 #[path = "pool/confirmed_again.rs"]
@@ -52,22 +54,24 @@ mod long; // a chain with deep blocks
 mod makes; // real nodes of other makes
 #[path = "pool/memory.rs"]
 mod memory; // replies that want more memory than there is
-#[path = "pool/moods.rs"]
-mod moods; // one node of three is not what it should be
+#[path = "pool/one_faulty_node.rs"]
+mod one_faulty_node; // one node of three is not what it should be
 #[path = "pool/outages.rs"]
 mod outages; // what is told when nodes cannot be used
 #[path = "pool/odd_chains.rs"]
 mod odd_chains; // real nodes with old forks, and with the chain ids of public networks
 #[path = "pool/pending.rs"]
 mod pending; // calls about the pending block
-#[path = "pool/placed.rs"]
-mod placed; // in which block a transaction is
+#[path = "pool/disputed_location.rs"]
+mod disputed_location; // in which block a transaction is
 #[path = "pool/processes.rs"]
 mod processes; // real nodes that are stopped, killed and reorganised
 #[path = "pool/proven_state.rs"]
 mod proven_state; // storage, balances, code and calls with their proofs
 #[path = "pool/pruned.rs"]
 mod pruned; // nodes that have dropped what is old
+#[path = "pool/pruned_makes.rs"]
+mod pruned_makes; // how nodes of each make say so
 #[path = "pool/questions.rs"]
 mod questions; // what is asked, and the true answers
 #[path = "pool/reorganised.rs"]
@@ -80,9 +84,9 @@ mod reorganised_under_load; // real nodes that change their minds while they are
 mod storm; // everything at once
 #[path = "pool/supervised.rs"]
 mod supervised; // tasks that watch and follow, and panic
-#[path = "pool/told.rs"]
-mod told; // what is true of a chain that is reorganised
-#[path = "pool/twins.rs"]
-mod twins; // real nodes that have the same chain
+#[path = "pool/reorg_consistency.rs"]
+mod reorg_consistency; // what is true of a chain that is reorganised
+#[path = "pool/identical_nodes.rs"]
+mod identical_nodes; // real nodes that have the same chain
 #[path = "pool/zksync.rs"]
 mod zksync; // a chain whose blocks cannot be proven

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -116,6 +116,18 @@ impl Process {
         Self { child, log, reader: Some(reader), public, operator, console, directory }
     }
 
+    /// Writes another configuration file, for one that listens on a port of its own choice.
+    pub(crate) fn write_config(&self, rest: &str) {
+        write_config(self.directory.path(), "127.0.0.1:0", rest);
+    }
+
+    /// Runs a command with its configuration and data directory.
+    pub(crate) fn command(&self, name: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
+        command.arg(name).arg("--config").arg(self.directory.path().join(CONFIG));
+        command.arg("--data-dir").arg(self.data_dir()).output().unwrap()
+    }
+
     /// Asks it to stop, as a supervisor does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
@@ -186,10 +198,14 @@ pub(crate) fn send_signal(name: &str, ids: &str) {
 
 fn configured(public: &str, rest: &str) -> Arc<TempDir> {
     let directory = tempfile::tempdir().unwrap();
+    write_config(directory.path(), public, rest);
+    Arc::new(directory)
+}
+
+fn write_config(directory: &Path, public: &str, rest: &str) {
     // The default is one worker per core. Memory and open files would then depend on the machine.
     let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n");
-    std::fs::write(directory.path().join(CONFIG), listen + rest).unwrap();
-    Arc::new(directory)
+    std::fs::write(directory.join(CONFIG), listen + rest).unwrap();
 }
 
 /// Where it listens, which it says when it has started.

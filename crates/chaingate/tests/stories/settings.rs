@@ -10,9 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use answers::CALL_MEMORY_BYTES_MAX;
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::Server;
+use http_server::{HEADER_BYTES_MAX, HEADERS_MAX};
 use resources::Supervisor;
 use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
@@ -44,7 +46,6 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[listen] proxy_protocol", "addresses", "a_proxy_that_passes_bytes_on_names_its_callers"),
     ("[listen] proxy_header", "addresses", "only_the_configured_header_of_a_proxy_is_read"),
     ("[listen] workers", "settings", "there_are_as_many_workers_as_the_configuration_says"),
-    ("[listen] runtime", "http", "the_other_runtime_answers_the_same"),
     ("[listen] tls_certificate", "tls", "both_protocols_are_spoken_over_tls"),
     ("[listen] tls_key", "tls", "both_protocols_are_spoken_over_tls"),
     ("[store] url", "stored_callers", "a_change_reaches_every_gateway_of_a_store"),
@@ -79,7 +80,6 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] body_bytes_max", "http", "a_body_over_the_limit_is_413_whether_it_says_so_or_not"),
     ("[limits] batch_calls_max", "settings", "limits_of_calls_hold_where_they_are_set"),
     ("[limits] batch_reply_bytes_max", "calls", "what_does_not_fit_into_a_batch_is_an_error_and_the_rest_is_not"),
-    ("[limits] compress_bytes_min", "settings", "limits_of_requests_hold_where_they_are_set"),
     ("[limits] calls_in_flight_max", "heavy", "too_many_calls_in_flight_is_503"),
     ("[limits] connections_max", "http", "over_the_limit_of_connections_is_503"),
     ("[limits] connections_per_address_max", "addresses", "one_address_cannot_take_the_places_of_others"),
@@ -94,8 +94,6 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] keep_alive_timeout_ms", "slow", "an_idle_connection_is_closed_without_a_word"),
     ("[limits] drain_delay_ms", "shutdown", "everything_is_still_answered_for_the_delay_and_told_to_go_elsewhere"),
     ("[limits] drain_timeout_ms", "shutdown", "what_takes_too_long_is_cut_off"),
-    ("[limits] header_bytes_max", "settings", "limits_of_requests_hold_where_they_are_set"),
-    ("[limits] headers_max", "settings", "limits_of_requests_hold_where_they_are_set"),
     ("[limits] memory_bytes_max", "unread", "large_answers_that_nobody_reads_are_held_within_bounds_and_let_go"),
     ("[limits] h2_streams_max", "settings", "an_http2_connection_is_told_how_many_streams_it_may_open"),
     ("[limits] log_params_max", "settings", "limits_of_calls_hold_where_they_are_set"),
@@ -104,14 +102,12 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[limits] log_blocks_max", "values", "ranges_are_checked_against_themselves_and_the_head"),
     ("[limits] call_timeout_ms", "evm", "a_call_beyond_its_time_says_how_long_that_is"),
     ("[limits] call_gas_multiple", "settings", "limits_of_answers_hold_where_they_are_set"),
-    ("[limits] call_memory_bytes_max", "settings", "limits_of_answers_hold_where_they_are_set"),
     ("[limits] pool_threads", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
     ("[limits] pool_queue_max", "heavy", "a_full_pool_is_503_and_cheap_calls_go_on"),
     ("[usage] spool_bytes_max", "usage", "usage_waits_within_its_bound_while_the_store_is_down"),
     ("[usage] minutes_kept_days", "usage", "old_usage_is_deleted_when_it_is_older_than_the_configuration_says"),
     ("[usage] hours_kept_days", "usage", "old_usage_is_deleted_when_it_is_older_than_the_configuration_says"),
-    ("[usage] days_kept_days", "usage", "old_usage_is_deleted_when_it_is_older_than_the_configuration_says"),
-    ("[[node]] url", "pool/moods", "what_comes_through_the_pool_is_what_the_node_says"),
+    ("[[node]] url", "pool/one_faulty_node", "what_comes_through_the_pool_is_what_the_node_says"),
     ("[[node]] name", "settings/nodes", "metrics_have_the_names_of_nodes_and_partners"),
     ("[[node]] ws_url", "settings/nodes", "a_node_is_connected_to_as_its_entry_says"),
     ("[[node]] headers", "settings/nodes", "a_node_is_connected_to_as_its_entry_says"),
@@ -143,7 +139,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[follow] from", "pool/following", "stored_blocks_are_answered_with_all_nodes_dead"),
     ("[integrity] state", "pool/confirmed", "one_node_is_believed_about_the_state_only_where_the_operator_says_so"),
     ("[integrity] confirmed_for_ms", "pool/confirmed_again", "what_all_nodes_lied_about_is_right_within_the_time"),
-    ("[integrity] mode", "pool/placed", "transactions_are_delivered_where_answers_are_not_refused"),
+    ("[integrity] mode", "pool/disputed_location", "transactions_are_delivered_where_answers_are_not_refused"),
 ];
 
 /// The keys of `docs/configuration.md`, each with its section.
@@ -242,41 +238,39 @@ fn node(url: &str) -> String {
 }
 
 #[test]
-fn limits_of_requests_hold_where_they_are_set() {
-    let compressing = Gateway::with("compress_bytes_min = 10", "");
-    let asked = request("/v3/demo", "accept-encoding: gzip\r\n", chain_id("1").as_bytes());
-    let reply = TestConnection::connect(compressing.public).send(&asked).reply();
-    assert_eq!(reply.header("content-encoding"), Some("gzip"));
-    assert_eq!(
-        TestConnection::connect(Gateway::start().public).send(&asked).reply().header("content-encoding"),
-        None
-    );
-
-    for limit in ["header_bytes_max = 150", "headers_max = 4"] {
-        let gateway = Gateway::with(limit, "");
-        assert_eq!(gateway.post(chain_id("1")).status, 200, "{limit}");
-        let headers = format!("x: {}\r\ny: z\r\nz: z\r\n", "y".repeat(100));
-        let reply =
-            TestConnection::connect(gateway.public).send(request("/v3/demo", &headers, b"{}")).reply();
-        assert_eq!(reply.status, 431, "{limit}");
+fn heads_are_limited() {
+    let gateway = Gateway::start();
+    let headers = |count: usize, bytes: usize| format!("x: {}\r\n", "y".repeat(bytes)).repeat(count);
+    for (headers, status) in [
+        (headers(90, 1), 200),
+        (headers(HEADERS_MAX, 1), 431),
+        (headers(1, HEADER_BYTES_MAX - 1_000), 200),
+        (headers(1, HEADER_BYTES_MAX), 431),
+    ] {
+        let asked = request("/v3/demo", &headers, chain_id("1").as_bytes());
+        let reply = TestConnection::connect(gateway.public).send(asked).reply();
+        assert_eq!(reply.status, status, "{} bytes", headers.len());
     }
 }
+
+/// A header with name and value of one letter, as HPACK encodes it literally.
+const SMALL_HEADER: [u8; 5] = [0, 1, b'a', 1, b'x'];
 
 /// The limit on the number of headers had no effect on HTTP/2.
 #[test]
 fn an_http2_request_with_too_many_headers_is_refused() {
-    let gateway = Gateway::with("headers_max = 4", "");
+    let gateway = Gateway::start();
     let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
     let mut ask = |stream: u32, more: usize| {
         let mut head = Frame::post(stream, "/v3/demo");
-        // Literals with names of one letter; `content-type` is the first header.
-        (0..more).for_each(|number| head.payload.extend([0, 1, b'a' + number as u8, 1, b'x']));
+        // `content-type` is the first header.
+        (0..more).for_each(|_| head.payload.extend(SMALL_HEADER));
         wire.send(&head).send(&Frame::data(stream, chain_id("1")));
         String::from_utf8(wire.body(stream).unwrap()).unwrap()
     };
-    assert!(ask(1, 3).contains("0x539"));
-    let refused = ask(3, 4);
+    assert!(ask(1, HEADERS_MAX - 1).contains("0x539"));
+    let refused = ask(3, HEADERS_MAX);
     assert!(refused.contains("the head of the request is too large"), "{refused}");
     assert!(ask(5, 0).contains("0x539"), "the connection goes on");
 }
@@ -284,14 +278,14 @@ fn an_http2_request_with_too_many_headers_is_refused() {
 /// Requests without a key were refused over HTTP/2 as often as somebody liked, if they had too many headers.
 #[test]
 fn http2_requests_with_too_many_headers_count_as_requests_without_a_valid_key() {
-    let limits = "headers_max = 4\naddress_limits_exempt = []\nunauthenticated_per_second_max = 1";
+    let limits = "address_limits_exempt = []\nunauthenticated_per_second_max = 1";
     let gateway = Gateway::with(limits, "");
     let mut wire = FrameConnection::connect(gateway.public);
     wire.greet(&Frame::setting(INITIAL_WINDOW_SIZE, 1 << 16));
     let mut stream = 1;
     until("the connection is closed", || {
         let mut head = Frame::post(stream, "/v3/demo");
-        (0..4).for_each(|number| head.payload.extend([0, 1, b'a' + number, 1, b'x']));
+        (0..HEADERS_MAX).for_each(|_| head.payload.extend(SMALL_HEADER));
         stream += 2;
         let is_sent = wire.try_send_bytes(&head.bytes());
         let is_sent = is_sent && wire.try_send_bytes(&Frame::data(stream - 2, chain_id("1")).bytes());
@@ -312,15 +306,15 @@ fn limits_of_calls_hold_where_they_are_set() {
 #[test]
 fn limits_of_answers_hold_where_they_are_set() {
     let usual = Demo::with("");
-    let small = Demo::with("log_results_max = 2\ncall_memory_bytes_max = 1000\ncall_gas_multiple = 1");
+    let small = Demo::with("log_results_max = 2\ncall_gas_multiple = 1");
     let logs = r#"[{"fromBlock":"0x0","toBlock":"0x20"}]"#;
     assert!(usual.call("eth_getLogs", logs)["result"].as_array().unwrap().len() > 2);
     let message = &small.call("eth_getLogs", logs)["error"]["message"];
     assert_eq!(*message, "query returned more than 2 results");
-    // A creation whose code reads the word at 64 KiB, and so uses that much memory.
-    let memory = r#"[{"data":"0x6201000051"}]"#;
-    assert!(usual.call("eth_call", memory)["result"].is_string());
-    assert!(small.call("eth_call", memory)["error"].is_object());
+    // A creation whose code reads the word at 64 MiB, with gas for that much memory.
+    let large = Demo::with("call_gas_multiple = 10000");
+    let message = &large.call("eth_call", r#"[{"data":"0x630400000051"}]"#)["error"]["message"];
+    assert_eq!(*message, format!("execution aborted (memory limit = {CALL_MEMORY_BYTES_MAX} bytes)"));
     // A creation whose code returns the gas that it has.
     let gas = r#"[{"data":"0x5a5f5260205ff3"}]"#;
     let gas_of = |demo: &Demo| {

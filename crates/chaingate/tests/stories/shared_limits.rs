@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use testkit::http::{TestConnection, get, post};
+use testkit::postgres::PostgresServer;
 use testkit::redis::RedisServer;
 
 use crate::demo::until;
@@ -17,7 +18,8 @@ use crate::process::Process;
 
 const CREDITS_PER_SECOND: u64 = 4_000;
 const CREDITS_PER_CALL: u64 = 80;
-const CREDITS_PER_DAY: u64 = 400_000;
+const CREDITS_PER_DAY: u64 = 200_000;
+const DAY_CREDITS_PER_SECOND: u64 = 20_000;
 const CREDITS_PER_BLOCK_RECEIPTS: u64 = 1_000;
 
 /// The gateways together get five times as many calls as the limit allows.
@@ -143,7 +145,7 @@ fn three_gateways_hold_one_limit_while_redis_comes_and_goes() {
     let gateways = gateways(&redis, &format!("credits_per_second = {CREDITS_PER_SECOND}"));
     let (short, long) = (Duration::from_secs(3), Duration::from_secs(6));
     Load::around(&gateways, |measure| {
-        measure(short).check("at first, with the burst", 0.9, 1.02, 1.0);
+        measure(short).check("at first, with the burst", 0.9, 1.05, 1.0);
         measure(long).check("with Redis", 0.98, 1.02, 0.0);
         redis.kill();
         until("all gateways know that Redis is gone", || !gateways.iter().any(is_connected));
@@ -171,24 +173,32 @@ fn three_gateways_hold_one_limit_while_redis_comes_and_goes() {
     });
 }
 
+/// Uses up what a gateway grants of the day. Returns the credits.
+fn use_up_day(gateway: &Process) -> u64 {
+    let mut granted = 0;
+    loop {
+        match post(gateway.public, "/v3/k1", call("eth_getBlockReceipts", r#"["0x1"]"#)).status {
+            200 => granted += CREDITS_PER_BLOCK_RECEIPTS,
+            429 => thread::sleep(Duration::from_millis(10)),
+            402 => return granted,
+            status => panic!("{status}"),
+        }
+    }
+}
+
 #[test]
-fn the_credits_of_a_day_are_granted_once_over_all_gateways() {
-    let Some(redis) = RedisServer::start() else { return };
-    let gateways = gateways(&redis, &format!("credits_per_day = {CREDITS_PER_DAY}"));
-    let use_up = |gateway: &Process| {
-        let statuses = std::iter::repeat_with(|| {
-            post(gateway.public, "/v3/k1", call("eth_getBlockReceipts", r#"["0x1"]"#)).status
-        });
-        let granted = statuses.take_while(|&status| status == 200).count() as u64;
-        granted * CREDITS_PER_BLOCK_RECEIPTS
-    };
-    let mut granted: u64 = gateways.iter().map(use_up).sum();
-    // The last credits go to whoever asks again after the others have returned what they do not use.
-    until("all is used", || {
-        granted += gateways.iter().map(use_up).sum::<u64>();
-        granted >= CREDITS_PER_DAY * 97 / 100
+fn the_credits_of_a_day_end_on_all_gateways_with_one_store() {
+    let (Some(redis), Some(postgres)) = (RedisServer::start(), PostgresServer::start()) else { return };
+    let limits =
+        format!("credits_per_second = {DAY_CREDITS_PER_SECOND}\ncredits_per_day = {CREDITS_PER_DAY}\n");
+    let gateways = gateways(&redis, &format!("{limits}[store]\nurl = \"{}\"", postgres.url()));
+    let granted: u64 = thread::scope(|scope| {
+        let uses: Vec<_> = gateways.iter().map(|gateway| scope.spawn(|| use_up_day(gateway))).collect();
+        uses.into_iter().map(|used| used.join().unwrap()).sum()
     });
-    assert!(granted <= CREDITS_PER_DAY * 102 / 100, "{granted}");
+    // Three seconds, and as many on a busy machine.
+    let most = CREDITS_PER_DAY + 6 * DAY_CREDITS_PER_SECOND;
+    assert!((CREDITS_PER_DAY..=most).contains(&granted), "{granted}");
 }
 
 #[test]

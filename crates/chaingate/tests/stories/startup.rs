@@ -101,7 +101,7 @@ impl Place {
 
     /// An archive of another chain in `data`: the genesis of the demo chain with another extra data.
     fn import_another_chain(&self) {
-        let genesis = demo::genesis_json();
+        let genesis = demo::GENESIS;
         let other = genesis.replacen("\"extraData\":\"0x", "\"extraData\":\"0xff", 1);
         assert_ne!(genesis, other);
         drop(Archive::open_or_create(&self.path().join("data"), &other).unwrap());

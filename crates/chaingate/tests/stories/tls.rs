@@ -1,8 +1,10 @@
 //! TLS: both protocols, as the caller offers them.
 
-use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use bytes::Bytes;
 use http::Request;
@@ -19,12 +21,21 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::demo::{metric, until};
 use crate::gateway_under_test::{Gateway, call, chain_id};
+use crate::process::Process;
 
 async fn connect(
-    gateway: &Gateway,
+    address: SocketAddr,
     certificate: &CertificateDer<'static>,
     protocol: &[u8],
 ) -> TlsStream<TcpStream> {
+    try_connect(address, certificate, protocol).await.unwrap()
+}
+
+async fn try_connect(
+    address: SocketAddr,
+    certificate: &CertificateDer<'static>,
+    protocol: &[u8],
+) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -33,9 +44,9 @@ async fn connect(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
-    let stream = TcpStream::connect(gateway.public).await.unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 /// Writes a certificate for localhost into the folder; gives the settings that name it, and the certificate.
@@ -57,7 +68,7 @@ async fn a_caller_that_reads_nothing_over_tls_is_cut_off() {
     let mut callers = Vec::new();
     // About 30 KB for each call: some replies fit into the buffers on the way, some into that of TLS, some into neither.
     for calls in 1..=10 {
-        let mut stream = connect(&gateway, &certificate, b"http/1.1").await;
+        let mut stream = connect(gateway.public, &certificate, b"http/1.1").await;
         let code = call("eth_getCode", r#"["0x00000000000000000000000000000000000000aa"]"#);
         let batch = format!("[{}]", vec![code; calls].join(","));
         let request = testkit::http::request("/v3/demo", "connection: close\r\n", batch.as_bytes());
@@ -77,19 +88,40 @@ async fn both_protocols_are_spoken_over_tls() {
         request.body(Full::<Bytes>::from(chain_id("1"))).unwrap()
     };
 
-    let stream = connect(&gateway, &certificate, b"http/1.1").await;
+    let stream = connect(gateway.public, &certificate, b"http/1.1").await;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let body = sender.send_request(request()).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"jsonrpc":"2.0","id":1,"result":"0x539"}"#);
 
-    let stream = connect(&gateway, &certificate, b"h2").await;
+    let stream = connect(gateway.public, &certificate, b"h2").await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let body = sender.send_request(request()).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"jsonrpc":"2.0","id":1,"result":"0x539"}"#);
+}
+
+/// A renewed certificate needed a restart, which all callers felt.
+#[tokio::test]
+async fn a_renewed_certificate_is_served_without_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tls, old) = certificate_in(dir.path());
+    let gateway = Process::start("127.0.0.1:0", &tls, "info");
+    let mut before = connect(gateway.public, &old, b"http/1.1").await;
+    let (_, new) = certificate_in(dir.path());
+    let late = Instant::now() + Duration::from_secs(60);
+    while try_connect(gateway.public, &new, b"http/1.1").await.is_err() {
+        assert!(Instant::now() < late, "the new certificate is not served");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(try_connect(gateway.public, &old, b"http/1.1").await.is_err());
+    let post = testkit::http::request("/v3/demo", "connection: close\r\n", chain_id("1").as_bytes());
+    before.write_all(&post).await.unwrap();
+    let mut reply = Vec::new();
+    let _ended = before.read_to_end(&mut reply).await;
+    assert!(reply.starts_with(b"HTTP/1.1 200 OK"), "a connection keeps the certificate that it began with");
 }
 
 /// The first bytes alone decided. A proxy that had agreed on HTTP/1.1 could be made to carry HTTP/2, which it does not read.
@@ -106,7 +138,7 @@ async fn a_connection_speaks_the_protocol_that_was_agreed_on() {
         // A frame of settings, and no reply.
         (b"h2", &post, b"\0\0", ""),
     ] {
-        let mut stream = connect(&gateway, &certificate, agreed).await;
+        let mut stream = connect(gateway.public, &certificate, agreed).await;
         stream.write_all(sent).await.unwrap();
         let mut reply = Vec::new();
         // A connection that ends without a last message of TLS still gives what came before.

@@ -137,6 +137,8 @@ fn a_block_that_is_not_there_is_an_error_for_state_and_null_for_lookups() {
         ("eth_getUncleByBlockNumberAndIndex", "[\"0xb\",\"0x0\"]".to_owned()),
         ("eth_getUncleByBlockHashAndIndex", format!("[{unknown},\"0x0\"]")),
         ("eth_getTransactionByBlockNumberAndIndex", "[\"0xb\",\"0x0\"]".to_owned()),
+        ("eth_getHeaderByNumber", "[\"0xb\"]".to_owned()),
+        ("eth_getHeaderByHash", format!("[{unknown}]")),
         ("eth_getBlockReceipts", "[\"0xb\"]".to_owned()),
     ] {
         let json = gateway.call(method, &params);
@@ -148,7 +150,12 @@ fn a_block_that_is_not_there_is_an_error_for_state_and_null_for_lookups() {
 #[test]
 fn by_number_lookups_require_their_block() {
     let gateway = Gateway::start();
-    for method in ["eth_getBlockByNumber", "eth_getUncleByBlockNumberAndIndex", "eth_getBlockReceipts"] {
+    for method in [
+        "eth_getBlockByNumber",
+        "eth_getHeaderByNumber",
+        "eth_getUncleByBlockNumberAndIndex",
+        "eth_getBlockReceipts",
+    ] {
         assert_eq!(gateway.error(method, "[]"), "-32602 missing value for required argument 0", "{method}");
     }
     let error = gateway.error("eth_getUncleByBlockNumberAndIndex", "[\"0x1\"]");

@@ -9,9 +9,10 @@ use console::{ACTOR_HEADER, AddressFile, AdminRouter, AdminToken, AnnouncedListe
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::Runtime;
 
 use super::client::AdminClient;
+use crate::cli::new_runtime;
 use crate::config::Config;
 
 /// How long a request is sent again and again while the gateway has too many. A list of a million accounts takes 2,000 requests.
@@ -35,8 +36,7 @@ enum AdminTarget {
 impl AdminConnection {
     /// Finds the gateway that runs with the data directory of the configuration; opens the store if there is none.
     pub(super) fn open(config: &Config) -> Result<Self, String> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+        let runtime = new_runtime()?;
         let running = AddressFile::find_running(&config.data_dir, AnnouncedListener::Admin)
             .map_err(|error| format!("cannot find the running gateway: {error}"))?;
         let target = match running {
@@ -51,7 +51,7 @@ impl AdminConnection {
                 AdminTarget::Store(AdminRouter::new(administration))
             }
         };
-        Ok(Self { runtime, target, actor: format!("command line, user {}", user()) })
+        Ok(Self { runtime, target, actor: command_line_actor() })
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value, String> {
@@ -133,12 +133,10 @@ fn read(response: &Response<Bytes>) -> Result<Value, String> {
             Some(field) => format!("{field}: {}", error.message),
             None => error.message,
         },
-        Err(_) => unreadable_error(response.status()),
+        Err(_) => {
+            format!("the gateway answers with status {}; is another version running?", response.status())
+        }
     })
-}
-
-fn unreadable_error(status: StatusCode) -> String {
-    format!("the gateway answers with status {status}; is another version running?")
 }
 
 /// A path of the admin API.
@@ -151,12 +149,14 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The name of the user for the audit log; it is recorded, not checked.
-pub(crate) fn user() -> String {
+/// How the audit log names whoever runs the command. The name is recorded, not checked.
+pub(crate) fn command_line_actor() -> String {
     let names = ["SUDO_USER", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
     let mut visible =
         names.filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()) && name.len() <= 32);
-    visible.find(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+    let user = visible.find(|name| !name.is_empty());
+    let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    format!("command line, user {user}")
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let token = AdminToken::load_or_create(&folder.path().join("token")).unwrap();
         let connection = AdminConnection {
-            runtime: runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+            runtime: new_runtime().unwrap(),
             target: AdminTarget::Gateway(AdminClient { address, token }),
             actor: "test".to_owned(),
         };

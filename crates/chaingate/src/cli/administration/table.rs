@@ -1,6 +1,6 @@
 //! Tables for people: columns as wide as their longest cell.
 
-use std::fmt::Write as _;
+use callers::usage::aligned;
 
 /// Rows below a line of headings.
 #[derive(Debug)]
@@ -19,26 +19,7 @@ impl Table {
 
     /// The table, or a sentence if it has no rows.
     pub(crate) fn text_or(&self, if_empty: &str) -> String {
-        if self.rows.len() == 1 { format!("{if_empty}\n") } else { self.text() }
-    }
-
-    fn text(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
-        };
-        let widths: Vec<_> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, &width) in row.iter().zip(&widths) {
-                let _ = write!(line, "{cell:width$}  ");
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
+        if self.rows.len() == 1 { format!("{if_empty}\n") } else { aligned(&self.rows, self.rows[0].len()) }
     }
 }
 

@@ -3,76 +3,118 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use callers::{KEY_FIELDS, KeyField, KeyFieldKind};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use resources::unix_time;
 use serde_json::{Map, Value, json};
 
-/// What a key may be used for.
-#[derive(Debug, Args)]
-pub(super) struct AllowOptions {
-    /// Web pages that may use the key: https://app.example.com, *.example.com, localhost:3000
-    #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
-    origins: Option<Vec<String>>,
-    /// Texts, one of which must occur in the header User-Agent
-    #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
-    user_agents: Option<Vec<String>>,
-    /// Contracts that the key may query
-    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
-    addresses: Option<Vec<String>>,
-    /// Methods that the key may call
-    #[arg(long, value_name = "METHODS", value_delimiter = ',')]
-    methods: Option<Vec<String>>,
-    /// Networks that the key may be used for
-    #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
-    networks: Option<Vec<String>>,
-    /// Lists to remove, so that the key may be used for anything
-    #[arg(long, value_name = "LISTS", value_delimiter = ',')]
-    any: Vec<AllowList>,
-}
+/// The uses of a key that are allowed, and the credentials that callers must send.
+pub(super) type AllowOptions = SettingOptions<false>;
 
-/// A list that restricts a key.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AllowList {
-    Origins,
-    UserAgents,
-    Addresses,
-    Methods,
-    Networks,
-}
+/// How many credits a key may use.
+pub(super) type LimitOptions = SettingOptions<true>;
 
-impl AllowList {
-    fn field(self) -> &'static str {
-        match self {
-            Self::Origins => "origins",
-            Self::UserAgents => "user_agents",
-            Self::Addresses => "addresses",
-            Self::Methods => "methods",
-            Self::Networks => "networks",
-        }
+/// One option per setting of a key, except those that are read from files. `LIMITS` selects the limits or all others.
+#[derive(Debug)]
+pub(super) struct SettingOptions<const LIMITS: bool>(Map<String, Value>);
+
+/// The option that removes allow-lists.
+const ANY: &str = "any";
+
+impl<const LIMITS: bool> SettingOptions<LIMITS> {
+    fn fields() -> impl Iterator<Item = &'static KeyField> {
+        let is_in_file = |kind| matches!(kind, KeyFieldKind::Secret | KeyFieldKind::PublicKeys);
+        KEY_FIELDS
+            .iter()
+            .filter(move |field| !is_in_file(field.kind) && (field.kind == KeyFieldKind::Credits) == LIMITS)
+    }
+
+    pub(super) fn write(self, settings: &mut Map<String, Value>) {
+        settings.extend(self.0);
     }
 }
 
-impl AllowOptions {
-    pub(super) fn write(self, settings: &mut Map<String, Value>) {
-        for list in &self.any {
-            settings.insert(list.field().to_owned(), Value::Null);
+impl<const LIMITS: bool> Args for SettingOptions<LIMITS> {
+    fn augment_args(command: Command) -> Command {
+        let command = Self::fields().fold(command, |command, field| command.arg(option(field)));
+        if LIMITS {
+            return command;
         }
-        let lists = [
-            ("origins", self.origins),
-            ("user_agents", self.user_agents),
-            ("addresses", self.addresses),
-            ("methods", self.methods),
-            ("networks", self.networks),
-        ];
-        for (field, list) in lists {
-            if let Some(list) = list {
-                settings.insert(field.to_owned(), json!(list));
+        let lists = KEY_FIELDS.iter().filter(|field| field.kind == KeyFieldKind::AllowList);
+        let names = PossibleValuesParser::new(lists.map(|list| list.option));
+        let any = Arg::new(ANY).long(ANY).value_name("LISTS").value_delimiter(',').value_parser(names);
+        command.arg(
+            any.action(ArgAction::Append).help("Lists to remove, so that the key may be used for anything"),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const LIMITS: bool> FromArgMatches for SettingOptions<LIMITS> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut settings = Map::new();
+        if !LIMITS {
+            let removed = matches.get_many::<String>(ANY).into_iter().flatten();
+            settings.extend(removed.map(|list| (list.replace('-', "_"), Value::Null)));
+        }
+        for field in Self::fields() {
+            if let Some(value) = given(field, matches) {
+                settings.insert(field.name.to_owned(), value);
             }
         }
+        Ok(Self(settings))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 
-/// What callers must send in addition to the key.
+fn option(field: &'static KeyField) -> Arg {
+    let arg = Arg::new(field.name).long(field.option);
+    match field.kind {
+        KeyFieldKind::AllowList => {
+            let example =
+                if field.example.is_empty() { String::new() } else { format!(", such as {}", field.example) };
+            let arg = arg.help(format!("{}{example}", field.description)).value_name("LIST");
+            arg.value_delimiter(',').action(ArgAction::Append)
+        }
+        KeyFieldKind::Credits => {
+            let help = format!("{}; 0 removes the limit", field.description);
+            arg.help(help).value_name("CREDITS").value_parser(value_parser!(u64))
+        }
+        KeyFieldKind::Required => {
+            arg.help(field.description).value_name("BOOLEAN").value_parser(value_parser!(bool))
+        }
+        KeyFieldKind::Text | KeyFieldKind::Secret | KeyFieldKind::PublicKeys => {
+            arg.help(field.description).value_name("TEXT")
+        }
+    }
+}
+
+/// The value of an option, as the admin API has it.
+fn given(field: &KeyField, matches: &ArgMatches) -> Option<Value> {
+    match field.kind {
+        KeyFieldKind::AllowList => {
+            matches.get_many::<String>(field.name).map(|list| json!(list.collect::<Vec<_>>()))
+        }
+        KeyFieldKind::Credits => matches.get_one::<u64>(field.name).map(|&credits| match credits {
+            0 => Value::Null,
+            _ => json!(credits),
+        }),
+        KeyFieldKind::Required => matches.get_one::<bool>(field.name).map(|required| json!(required)),
+        KeyFieldKind::Text | KeyFieldKind::Secret | KeyFieldKind::PublicKeys => {
+            matches.get_one::<String>(field.name).map(|text| json!(text))
+        }
+    }
+}
+
+/// Credentials that are in files, and the removal of credentials.
 #[derive(Debug, Args)]
 pub(super) struct CredentialOptions {
     /// File with the secret that callers send as the password of HTTP Basic
@@ -84,47 +126,26 @@ pub(super) struct CredentialOptions {
     /// PEM files with public keys whose JSON Web Tokens are accepted
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     jwt_public_keys: Option<Vec<PathBuf>>,
-    /// Audience that the tokens must name
-    #[arg(long, value_name = "AUDIENCE")]
-    jwt_audience: Option<String>,
     /// Remove the public keys and the audience
     #[arg(long, conflicts_with_all = ["jwt_public_keys", "jwt_audience"])]
     no_jwt: bool,
-    /// Whether requests without the secret are refused
-    #[arg(long, value_name = "BOOLEAN")]
-    secret_required: Option<bool>,
-    /// Whether requests without a token are refused
-    #[arg(long, value_name = "BOOLEAN")]
-    jwt_required: Option<bool>,
 }
 
 impl CredentialOptions {
+    /// Explicit settings win over those that are removed with a credential.
     pub(super) fn write(self, settings: &mut Map<String, Value>) -> Result<(), String> {
-        let mut set = |field: &str, value: Value| settings.insert(field.to_owned(), value);
-        if let Some(path) = &self.secret_file {
-            set("secret", json!(read_secret(path)?));
+        let removed_with_secret: &[_] = if self.no_secret { &["secret", "secret_required"] } else { &[] };
+        let removed_with_jwt: &[_] =
+            if self.no_jwt { &["jwt_public_keys", "jwt_audience", "jwt_required"] } else { &[] };
+        for field in removed_with_secret.iter().chain(removed_with_jwt) {
+            settings.entry(*field).or_insert(Value::Null);
         }
-        if self.no_secret {
-            set("secret", Value::Null);
-            set("secret_required", Value::Null);
+        if let Some(path) = &self.secret_file {
+            settings.insert("secret".to_owned(), json!(read_secret(path)?));
         }
         if let Some(paths) = &self.jwt_public_keys {
             let keys = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-            set("jwt_public_keys", json!(keys));
-        }
-        if let Some(audience) = &self.jwt_audience {
-            set("jwt_audience", json!(audience));
-        }
-        if self.no_jwt {
-            for field in ["jwt_public_keys", "jwt_audience", "jwt_required"] {
-                set(field, Value::Null);
-            }
-        }
-        if let Some(required) = self.secret_required {
-            set("secret_required", json!(required));
-        }
-        if let Some(required) = self.jwt_required {
-            set("jwt_required", json!(required));
+            settings.insert("jwt_public_keys".to_owned(), json!(keys));
         }
         Ok(())
     }
@@ -137,31 +158,6 @@ pub(super) fn read_secret(path: &Path) -> Result<String, String> {
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// How many credits a key may use, within the limits of its account.
-#[derive(Debug, Args)]
-pub(super) struct LimitOptions {
-    /// Credits per second; 0 removes the limit
-    #[arg(long, value_name = "CREDITS")]
-    credits_per_second: Option<u64>,
-    /// Credits per day (UTC); 0 removes the limit
-    #[arg(long, value_name = "CREDITS")]
-    credits_per_day: Option<u64>,
-}
-
-impl LimitOptions {
-    pub(super) fn write(self, settings: &mut Map<String, Value>) {
-        let limits =
-            [("credits_per_second", self.credits_per_second), ("credits_per_day", self.credits_per_day)];
-        for (field, limit) in limits {
-            match limit {
-                None => {}
-                Some(0) => drop(settings.insert(field.to_owned(), Value::Null)),
-                Some(limit) => drop(settings.insert(field.to_owned(), json!(limit))),
-            }
-        }
-    }
 }
 
 /// Until when a key is valid.

@@ -1,7 +1,5 @@
 //! `chaingate keys usage`: what callers have used.
 
-use std::io::{Write as _, stdout};
-
 use callers::usage::{
     REPORT_ROWS_MAX, UsageDimension, UsageFormat, UsageReport, UsageReportRequest, UsageStep, UsedKey,
     flush_left_over,
@@ -10,10 +8,9 @@ use clap::Args;
 use resources::unix_time;
 use serde_json::Value;
 use store::Store;
-use tokio::runtime;
 
-use crate::cli::administration::AdministrationOptions;
-use crate::cli::say;
+use crate::cli::administration::{AdministrationOptions, write};
+use crate::cli::{new_runtime, say};
 use crate::config::Config;
 
 /// Show what callers have used
@@ -40,7 +37,7 @@ pub(super) struct UsageArguments {
     /// End, in the same forms; without it, now
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// What to sum up by: time, network, account, key, method, outcome
+    /// Dimensions to sum up by: time, network, account, key, method, outcome
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "key,method,outcome", value_parser = dimension)]
     by: Vec<UsageDimension>,
     /// Step of the time: minute, hour, day
@@ -49,8 +46,6 @@ pub(super) struct UsageArguments {
     /// Format: table, csv, jsonl
     #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format, conflicts_with = "json")]
     format: UsageFormat,
-    #[command(flatten)]
-    options: AdministrationOptions,
 }
 
 fn dimension(text: &str) -> Result<UsageDimension, String> {
@@ -65,14 +60,13 @@ fn format(text: &str) -> Result<UsageFormat, String> {
     UsageFormat::named(text).ok_or("must be table, csv or jsonl".to_owned())
 }
 
-pub(super) fn run(arguments: UsageArguments) -> Result<(), String> {
-    let UsageArguments { account, key, network, since, until, by, step, format, options } = arguments;
+pub(super) fn run(options: &AdministrationOptions, arguments: UsageArguments) -> Result<(), String> {
+    let UsageArguments { account, key, network, since, until, by, step, format } = arguments;
     let by = by.into_iter().collect();
     let (after, rows_max) = (UsedKey::default(), None);
     let mut request = UsageReportRequest { account, key, network, since, until, by, step, after, rows_max };
     let config = options.config()?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let runtime = new_runtime()?;
     let store = Store::new(config.store_location());
     let mut is_first = true;
     loop {
@@ -91,18 +85,12 @@ pub(super) fn run(arguments: UsageArguments) -> Result<(), String> {
             }
             (false, UsageFormat::Table) => report.text(format),
         };
-        print(&text)?;
+        write(&text)?;
         let Some(next) = report.next else { break };
         (request.after, is_first) = (next, false);
     }
     runtime.block_on(store.close());
     Ok(())
-}
-
-fn print(text: &str) -> Result<(), String> {
-    let mut out = stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| format!("cannot write the result: {error}"))
 }
 
 /// Reads one page. What earlier processes have left over is moved to the store before the first one.

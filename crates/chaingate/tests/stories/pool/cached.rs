@@ -77,9 +77,9 @@ fn large_blocks_are_proven_and_large_answers_made_in_the_pool() {
     assert_eq!(jobs_for("eth_getBlockReceipts", r#"["0xb6"]"#), (true, false));
 }
 
-/// Large answers were checked in the pool, and then cut into chunks, copied and put together on the thread of their connection.
+/// Large answers were checked in the pool, and then copied on the thread of their connection.
 #[test]
-fn large_answers_are_cut_joined_and_copied_in_the_pool() {
+fn large_answers_are_read_and_copied_in_the_pool() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
     // Answers of nodes are passed on only where blocks are not proven.
@@ -92,14 +92,8 @@ fn large_answers_are_cut_joined_and_copied_in_the_pool() {
         (jobs, reply.header("chaingate-source") == Some("cache"))
     };
     let chatter = "0x536F14E49e1Bb927003E83aDEBF295F3682ff121";
-    // From one chunk into the next.
     let large = format!(r#"[{{"fromBlock":"0x64","toBlock":"0xb9","address":"{chatter}"}}]"#);
-    assert_eq!(
-        jobs_for("eth_getLogs", &large),
-        (3.0, false),
-        "it is read, counted, and cut into chunks that are kept"
-    );
-    assert_eq!(jobs_for("eth_getLogs", &large), (2.0, true), "the chunks are joined, and the whole is kept");
+    assert_eq!(jobs_for("eth_getLogs", &large), (3.0, false), "it is read, counted, and copied to be kept");
     assert_eq!(jobs_for("eth_getLogs", &large), (0.0, true));
     let small = format!(r#"[{{"fromBlock":"0x64","toBlock":"0x90","address":"{chatter}"}}]"#);
     assert_eq!(jobs_for("eth_getLogs", &small).0, 0.0, "small ones are not worth a thread");

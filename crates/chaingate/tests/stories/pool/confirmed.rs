@@ -30,7 +30,7 @@ const STATE_METHODS: [&str; 6] = [
 fn about_state(node: &Demo) -> Vec<Question> {
     let mut questions = questions::all(node);
     questions.retain(|question| STATE_METHODS.contains(&question.method));
-    let token = demo::contracts::TOKEN.address();
+    let token = demo_builder::contracts::TOKEN.address();
     let params = format!(r#"[{{"to":"{token}","data":"0xdeadbeef"}}]"#);
     let truth = outcome(&node.call("eth_estimateGas", &params));
     questions.push(Question { method: "eth_estimateGas", params, truth });

@@ -1,6 +1,7 @@
 //! When a node is taken for a liar: never for what nobody has shown to be wrong.
 
 use testkit::forgery::Forgery;
+use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
@@ -59,5 +60,12 @@ fn a_node_is_convicted_when_another_one_proves_what_it_has_forged() {
             wrong_answers(&front, &proxies[0]) > 0
         });
         assert_eq!(blamed(&front, &proxies), [true, false, false], "{forgery:?}");
+        // It was "down", like a node that does not run.
+        let node = get(front.operator, "/status").json()["nodes"]["each"][0].clone();
+        assert_eq!(node["state"], "excluded", "{node}");
+        let because = node["not_used_because"].as_str().unwrap();
+        assert!(because.starts_with("one of its answers was proven wrong ("), "{because}");
+        let metrics = get(front.operator, "/metrics");
+        assert!(metrics.text().contains("reason=\"wrong_answer\"} 1"), "{}", metrics.text());
     }
 }

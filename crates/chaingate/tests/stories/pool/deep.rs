@@ -111,13 +111,14 @@ fn a_deep_block_is_there_if_one_node_has_it() {
     assert_eq!(front.ask("eth_getBlockByHash", &params)["result"]["number"], "0x7");
 }
 
+/// One partner alone would decide which block is meant.
 #[test]
-fn a_partner_answers_where_the_nodes_disagree() {
+fn no_partner_is_asked_where_the_nodes_disagree() {
     let dispute = Dispute::among(2, "[[partner]]\nurl = \"PARTNER\"\n");
-    let params = long::storage_at(r#""0x7""#);
-    let reply = dispute.front.ask_as("growth", "", "eth_getStorageAt", &params);
-    assert_eq!(reply.header("chaingate-source"), Some("partner"), "{}", reply.text());
-    assert_eq!(reply.json()["result"], dispute.chain.call("eth_getStorageAt", &params)["result"]);
+    dispute.front.wait_for_partner();
+    let reply = dispute.front.ask_as("growth", "", "eth_getStorageAt", &long::storage_at(r#""0x7""#));
+    assert_eq!(reply.json()["error"]["code"], UNAVAILABLE, "{}", reply.text());
+    assert_eq!(metric(dispute.front.operator, "chaingate_partner_answers_total{reason=\"no_answer\"}"), 0.0);
 }
 
 /// Questions about the first transaction of each deep block, by its hash.

@@ -25,10 +25,10 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn start() -> Option<Self> {
         ethereumjs::program()?;
-        let mut genesis = demo::genesis();
+        let mut genesis = demo_builder::genesis();
         let end = genesis.config.osaka_time.take().unwrap();
         (genesis.config.bpo1_time, genesis.config.bpo2_time) = (None, None);
-        let mut blocks = demo::build().unwrap().blocks;
+        let mut blocks = demo_builder::build().unwrap().blocks;
         blocks.retain(|built| built.block.header.timestamp < end);
         let mut rlp = Vec::new();
         write_blocks(&blocks, &mut rlp).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use archive::Archive;
 use chaingate::config::Config;
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use resources::Supervisor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::forgery::Forgery;
 use testkit::heavy::HeavyChain;
 use testkit::http::get;
 use testkit::proxy::{Mood, Proxy};
@@ -33,6 +34,8 @@ fn about(chain: &HeavyChain, number: u64) -> Vec<(&'static str, String)> {
     vec![
         ("eth_getBlockByNumber", format!(r#"["{number:#x}",true]"#)),
         ("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
+        ("eth_getHeaderByNumber", format!(r#"["{number:#x}"]"#)),
+        ("eth_getHeaderByHash", format!(r#"["{hash}"]"#)),
         ("eth_getBlockTransactionCountByNumber", format!(r#"["{number:#x}"]"#)),
         ("eth_getBlockTransactionCountByHash", format!(r#"["{hash}"]"#)),
         ("eth_getBlockReceipts", format!(r#"["{number:#x}"]"#)),
@@ -462,4 +465,33 @@ fn callers_are_answered_rightly_while_blocks_are_being_stored() {
     );
     let reply = testkit::http::post(front.public, "/v3/custom", batch).json();
     assert_eq!(reply.as_array().map(Vec::len), Some(questions.len()));
+}
+
+/// The receipts of a block could not be proven, and the block was fetched again once a second without end, silently.
+#[test]
+fn a_block_that_cannot_be_proven_is_fetched_ever_more_rarely() {
+    let (chain, folder) = (long::chain(2), tempfile::tempdir().unwrap());
+    let node = long::node(&chain);
+    let proxy = Proxy::start(node.public, "/v3/demo");
+    proxy.set(Mood::Forging(Forgery::ReceiptStatus));
+    let front = Front::following(folder.path(), &[proxy.url()], "", NETWORK);
+    let asked = || proxy.asked_method("eth_getBlockReceipts");
+    until("it was fetched some times", || asked() >= 6);
+    let before = asked();
+    thread::sleep(Duration::from_secs(10));
+    assert!(asked() - before <= 8, "{} calls in 10 s", asked() - before);
+    let awaited = || get(front.operator, "/status").json()["follow"]["blocks_not_fetched"].clone();
+    let told = awaited()[0].clone();
+    let because = told["because"].as_str().unwrap();
+    assert_eq!(
+        (&told["number"], because.contains(&proxy.address.to_string())),
+        (&json!(long::BLOCKS), true),
+        "{told}"
+    );
+    assert!(
+        because.contains("eth_getBlockReceipts") && because.contains("the receipts are not those"),
+        "{told}"
+    );
+    proxy.set(Mood::Honest);
+    until("it is fetched", || awaited() == json!([]));
 }

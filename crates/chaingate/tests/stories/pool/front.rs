@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use answers::ChainChanges;
 use chaingate::config::Config;
 use chaingate::source;
-use gateway::Server;
+use gateway::{GatewayState, Server};
 use resources::Supervisor;
 use serde_json::Value;
 use testkit::http::{ReceivedReply, TestConnection, get, request};
@@ -17,6 +18,7 @@ use crate::gateway_under_test::call;
 
 pub(crate) struct Front {
     server: Option<Server>,
+    state: Arc<GatewayState>,
     pub(crate) public: SocketAddr,
     pub(crate) operator: SocketAddr,
     pub(crate) supervisor: Supervisor,
@@ -50,6 +52,20 @@ impl Front {
             line.starts_with("chaingate_node_health") && line.contains(&address) && line.ends_with(" 0")
         };
         get(self.operator, "/metrics").text().lines().any(says_so)
+    }
+
+    /// Waits until the partner was probed and is of this chain. Before, it is not asked.
+    pub(crate) fn wait_for_partner(&self) {
+        let is_usable = |line: &str| line.starts_with("chaingate_partner_usable") && line.ends_with(" 1");
+        until("the partner is usable", || get(self.operator, "/metrics").text().lines().any(is_usable));
+    }
+
+    /// Whether this node does not answer its watcher.
+    pub(crate) fn sees_silent(&self, node: &Proxy) -> bool {
+        let (status, address) = (get(self.operator, "/status").json(), node.address.to_string());
+        let mut nodes = status["nodes"]["each"].as_array().unwrap().iter();
+        let is_node = |each: &Value| each["name"].as_str().is_some_and(|name| name.contains(&address));
+        nodes.any(|each| is_node(each) && each["state"] == "silent")
     }
 
     /// What is known of each node: the lowest block of each kind of old data that it has.
@@ -118,8 +134,14 @@ impl Front {
         });
         let sources = sources.unwrap();
         let state = Arc::new(config.gateway(sources, &supervisor).unwrap());
-        let server = Server::start(&config.listen, state).unwrap();
-        Self { public: server.public(), operator: server.operator(), server: Some(server), supervisor }
+        let server = Server::start(&config.listen, Arc::clone(&state)).unwrap();
+        let (public, operator) = (server.public(), server.operator());
+        Self { public, operator, server: Some(server), state, supervisor }
+    }
+
+    /// What happens to its chain from now on.
+    pub(crate) fn chain_changes(&self) -> ChainChanges {
+        self.state.chain_changes()
     }
 
     pub(crate) fn wire(&self) -> TestConnection {

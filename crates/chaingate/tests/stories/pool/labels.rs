@@ -6,7 +6,7 @@ use archive::Archive;
 use serde_json::json;
 use testkit::anvil::Anvil;
 use testkit::heavy::HeavyChain;
-use testkit::proofs::StateProofs;
+use testkit::proofs::ProvableStates;
 use testkit::proxy::Proxy;
 
 use super::front::Front;
@@ -131,7 +131,7 @@ fn each_cell_of_the_table_of_labels_is_true() {
     let folder = tempfile::tempdir().unwrap();
     let genesis = folder.path().join("genesis.json");
     std::fs::write(&genesis, chain.genesis_json()).unwrap();
-    let proofs = Arc::new(StateProofs::of_newest(&chain.genesis, &chain.blocks, 1));
+    let proofs = Arc::new(ProvableStates::of_newest(&chain.genesis, &chain.blocks, 1));
     let table = table();
     let (columns, rows) = table.split_first().expect("docs/nodes.md has a table of labels");
     assert_eq!(rows.len(), 15);
@@ -171,7 +171,7 @@ fn each_cell_of_the_table_of_labels_is_true() {
 fn that_an_old_block_is_canonical_is_confirmed() {
     let chain = long::chain(2);
     let node = long::node(&chain);
-    let proofs = Arc::new(StateProofs::of_newest(&chain.genesis, &chain.blocks[..long::DEEP as usize], 1));
+    let proofs = Arc::new(ProvableStates::of_newest(&chain.genesis, &chain.blocks[..long::DEEP as usize], 1));
     let network = "[network]\nname = \"long\"\n[integrity]\nstate = \"prove\"\n";
     let (proxies, front) = Front::behind(node.public, "/v3/demo", 3, network);
     proxies.iter().for_each(|proxy| proxy.prove_with(&proofs, None));
@@ -223,7 +223,7 @@ fn the_accounts_of_a_block_0_with_an_empty_root_are_confirmed() {
 /// The genesis file shows that block 0 has no accounts.
 #[test]
 fn an_empty_root_of_block_0_proves_what_the_genesis_file_says() {
-    let mut genesis = demo::genesis();
+    let mut genesis = demo_builder::genesis();
     genesis.alloc.clear();
     let text = serde_json::to_string(&genesis).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn an_empty_root_of_block_0_proves_what_the_genesis_file_says() {
     let data = tempfile::tempdir().unwrap();
     let archive = Archive::open_or_create(data.path(), &text).unwrap();
     let node = Demo::over(archive, data, "");
-    let proofs = Arc::new(StateProofs::of(&genesis, &[]));
+    let proofs = Arc::new(ProvableStates::of(&genesis, &[]));
     for (rules, label) in [(format!("genesis = {file:?}\n"), "proven"), (String::new(), "confirmed")] {
         let network = format!("[network]\nname = \"empty\"\n{rules}[integrity]\nstate = \"prove\"\n");
         let proxies: Vec<_> = (0..3).map(|_| Proxy::start(node.public, "/v3/demo")).collect();

@@ -168,3 +168,17 @@ fn each_node_that_cannot_be_used_is_told_once_with_what_is_wrong_and_what_to_do(
         assert!(text.contains(what) && text.contains(advice), "{text}");
     }
 }
+
+/// With two of three nodes down it was null, because blocks of a minute or of a chain that mines on demand may stand still for long.
+#[test]
+fn without_a_quorum_the_status_says_at_once_why_the_head_waits() {
+    let chain = Demo::with("");
+    let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
+    let because = || get(front.operator, "/status").json()["nodes"]["head_waits_because"].clone();
+    until("nothing is said of a head that may stand still", || because().is_null());
+    proxies[0].set(Mood::Dead);
+    proxies[1].set(Mood::Hung);
+    until("the cause is told", || because() == "only 1 node of this chain answers; the quorum is 2");
+    proxies[0].set(Mood::Honest);
+    until("it is over", || because().is_null());
+}

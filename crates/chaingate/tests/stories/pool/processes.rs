@@ -11,8 +11,8 @@ use rand::Rng;
 
 use super::callers::{Caller, Stage, Times, ask_during, storm_time};
 use super::front::Front;
-use super::told::Told;
-use super::twins::{BOX, Twins};
+use super::identical_nodes::{BOX, Twins};
+use super::reorg_consistency::Told;
 
 const MS: Duration = Duration::from_millis(1);
 const BLOCK_TIME: Duration = Duration::from_millis(200);

@@ -7,16 +7,17 @@ use alloy_primitives::{U256, hex};
 use alloy_sol_types::SolCall;
 use chaingate::config::Config;
 use chaingate::source;
-use demo::accounts::{ALICE, BOB};
-use demo::contracts::abi::{Clock, Token, Tour};
-use demo::contracts::{CLOCK, TOKEN, TOUR};
-use demo::{self, HEAD_NUMBER, facts};
+use demo::HEAD_NUMBER;
+use demo_builder::accounts::{ALICE, BOB};
+use demo_builder::contracts::abi::{Clock, Token, Tour};
+use demo_builder::contracts::{CLOCK, TOKEN, TOUR};
+use demo_builder::facts;
 use resources::Supervisor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::anvil::Anvil;
 use testkit::forgery::Forgery;
-use testkit::proofs::{ProofLie, StateProofs};
+use testkit::proofs::{ProofLie, ProvableStates};
 use testkit::proxy::{Mood, Proxy};
 
 use super::front::Front;
@@ -40,15 +41,16 @@ const NO_ANSWERS: &str = "[cache]\nbytes_max = 1\n";
 /// The demo chain, its states, and its rules in a file.
 struct World {
     chain: Demo,
-    proofs: Arc<StateProofs>,
+    proofs: Arc<ProvableStates>,
     folder: TempDir,
 }
 
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("genesis.json"), demo::genesis_json()).unwrap();
-        let proofs = Arc::new(StateProofs::of(&demo::genesis(), &demo::build().unwrap().blocks));
+        std::fs::write(folder.path().join("genesis.json"), demo::GENESIS).unwrap();
+        let proofs =
+            Arc::new(ProvableStates::of(&demo_builder::genesis(), &demo_builder::build().unwrap().blocks));
         Self { chain: Demo::with(""), proofs, folder }
     }
 
@@ -309,12 +311,13 @@ fn one_node_without_proofs_is_not_believed() {
 #[test]
 fn a_node_may_suggest_what_a_call_reads_and_is_not_believed() {
     let world = World::new();
-    let hinting = StateProofs::of(&demo::genesis(), &demo::build().unwrap().blocks).with_hints();
+    let hinting =
+        ProvableStates::of(&demo_builder::genesis(), &demo_builder::build().unwrap().blocks).with_hints();
     let hinting = Arc::new(hinting);
     // The balances of eight accounts that nobody has heard of, added up.
     let balances: String = (0xb0..0xb8).map(|byte| format!("60{byte:02x}3101")).collect();
     let params = json!([{"data": format!("0x6000{balances}60005260206000f3")}, "latest"]).to_string();
-    let runs = |proofs: &Arc<StateProofs>, lie: Option<ProofLie>| {
+    let runs = |proofs: &Arc<ProvableStates>, lie: Option<ProofLie>| {
         let (proxies, front) = world.front(&[None], "");
         proxies[0].prove_with(proofs, lie);
         let jobs = || metric(front.operator, "chaingate_pool_jobs_total");
@@ -364,7 +367,7 @@ fn a_message_in_another_block_costs_no_more_than_the_hashes_that_a_block_can_ask
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("genesis.json"), chain.genesis_json()).unwrap();
     let proxy = Proxy::start(node.public, "/v3/demo");
-    proxy.prove_with(&Arc::new(StateProofs::of_newest(&chain.genesis, &chain.blocks, 1)), None);
+    proxy.prove_with(&Arc::new(ProvableStates::of_newest(&chain.genesis, &chain.blocks, 1)), None);
     let genesis = folder.path().join("genesis.json");
     let config = format!(
         "[network]\nname = \"long\"\ngenesis = {genesis:?}\n[integrity]\nstate = \"prove\"\n[follow]\nmode = \"off\"\n{PATIENT}"
@@ -469,6 +472,7 @@ fn state_that_a_partner_proves_is_proven() {
         let entry = format!("{methods}[[partner]]\nurl = \"{}\"\ncalls_per_second = 100000\n", partner.url());
         node.set(Mood::Honest);
         let front = Front::of(&[node.url()], &world.config(&entry));
+        front.wait_for_partner();
         node.set(Mood::Dead);
         for (method, params) in [&balance, &call] {
             let reply = front.ask_as("growth", "", method, params);
@@ -490,6 +494,7 @@ fn a_partner_that_forges_proofs_is_not_believed() {
         partner.url()
     );
     let front = Front::of(&[node.url()], &world.config(&entry));
+    front.wait_for_partner();
     node.set(Mood::Dead);
     let params = format!(r#"["{}","latest"]"#, ALICE.address);
     let reply = front.ask_as("growth", "", "eth_getBalance", &params);

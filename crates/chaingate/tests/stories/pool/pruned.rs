@@ -76,12 +76,50 @@ fn what_one_slow_node_knows_is_found() {
     what_a_slow_node_knows_is_found(&[(Pruned::Nothing, 600), (Pruned::Error, 600)]);
 }
 
-/// A node that takes seconds for each reply counts as down, and is not waited for: a null that is not confirmed comes before its
+/// A node that takes seconds for each reply counts as down, and was not waited for: a null that is not confirmed came before its
 /// answer.
 #[test]
-#[ignore = "fails: receipts that only such a node has are null, without a claim that this is confirmed"]
 fn what_one_very_slow_node_knows_is_found() {
     what_a_slow_node_knows_is_found(&[(Pruned::EmptyLists, 3_000)]);
+}
+
+/// Its watcher does not wait for replies that take seconds, so that it is silent.
+#[test]
+fn what_a_node_knows_that_became_slow_in_everything_is_found() {
+    for says in [Pruned::Nothing, Pruned::EmptyLists] {
+        let mix = Mix::of(says, Mood::Honest, "[pool]\ncall_timeout_ms = 60000\n").shown();
+        mix.proxies[2].set(Mood::Slow(Duration::from_secs(3)));
+        until("its watcher has lost it", || mix.front.sees_silent(&mix.proxies[2]));
+        thread::sleep(Duration::from_secs(15));
+        thread::scope(|scope| {
+            for number in DROPPED.step_by(4) {
+                let mix = &mix;
+                scope.spawn(move || {
+                    mix.assert_true(TRANSACTION, &mix.transaction(number));
+                    mix.assert_true(RECEIPT, &mix.transaction(number + 1));
+                    mix.assert_true("eth_getBlockReceipts", &format!(r#"["{number:#x}"]"#));
+                });
+            }
+        });
+    }
+}
+
+/// Logs that only a slow node has were an empty list.
+#[test]
+fn logs_of_one_very_slow_node_are_found() {
+    let slow = Mood::SlowOnData(Duration::from_secs(3));
+    let rest = "[pool]\ncall_timeout_ms = 60000\n[integrity]\nmode = \"off\"\n";
+    let mix = Mix::of(Pruned::Nothing, slow, rest);
+    thread::scope(|scope| {
+        for from in DROPPED.step_by(2) {
+            let mix = &mix;
+            scope.spawn(move || {
+                let filter =
+                    json!([{ "fromBlock": format!("{from:#x}"), "toBlock": format!("{:#x}", from + 2) }]);
+                mix.assert_true("eth_getLogs", &filter.to_string());
+            });
+        }
+    });
 }
 
 fn what_a_slow_node_knows_is_found(mixes: &[(Pruned, u64)]) {
@@ -238,4 +276,26 @@ fn zero_is_not_confirmed_by_nodes_that_have_dropped_the_state() {
             assert!(outcome(&reply) == truth || reply["error"]["code"] == -32002, "{reply}");
         }
     }
+}
+
+/// One node returned zero for states that it had dropped, and where nodes are trusted that reached callers.
+#[test]
+fn a_zero_is_not_passed_on_from_a_node_that_may_have_dropped_the_state() {
+    let chain = long::chain(2);
+    let node = long::node(&chain);
+    let proxy = Proxy::start(node.public, "/v3/demo");
+    proxy.set(Mood::Pruned { below: KEPT_FROM, says: Pruned::Nothing });
+    let front = Front::of(&[proxy.url()], &format!("{NO_CACHE}[integrity]\nstate = \"trust\"\n"));
+    let refused = |number: u64| {
+        let params = long::storage_at(&format!(r#""{number:#x}""#));
+        let (reply, truth) = (front.ask("eth_getStorageAt", &params), node.call("eth_getStorageAt", &params));
+        let is_refused = reply["error"]["code"] == -32002 && reply["error"]["data"]["reason"].is_string();
+        assert!(is_refused || outcome(&reply) == outcome(&truth), "{number}: {reply}");
+        is_refused
+    };
+    assert!(refused(DROPPED.end - 1), "nothing is known of the node yet");
+    front.wait_for_histories();
+    assert!(DROPPED.step_by(5).all(refused));
+    let nobody = r#"["0x00000000000000000000000000000000000000ff","0x40"]"#;
+    assert_eq!(front.ask("eth_getBalance", nobody)["result"], "0x0", "it has this state");
 }

@@ -1,9 +1,9 @@
 //! What is asked, and the true answers: those that a node gives when it is asked directly.
 
-use demo::accounts::{ALICE, ERIN};
-use demo::contracts::{CHATTER, TOKEN, TOUR};
-use demo::facts::{CHATTER_BLOCKS, RAW_BLOCKS, mapping_slot};
-use demo::{self, HEAD_NUMBER};
+use demo::HEAD_NUMBER;
+use demo_builder::accounts::{ALICE, ERIN};
+use demo_builder::contracts::{CHATTER, TOKEN, TOUR};
+use demo_builder::facts::{CHATTER_BLOCKS, RAW_BLOCKS, mapping_slot};
 use methods::METHODS;
 use rand::Rng;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) fn all(node: &Demo) -> Vec<Question> {
     let examples = METHODS.iter().filter(|method| method.name != "rpc.discover");
     let mut asked: Vec<_> = examples.map(|method| (method.name, method.example.to_owned())).collect();
     asked.extend(fixed());
-    for point in &demo::build().unwrap().facts.points {
+    for point in &demo_builder::build().unwrap().facts.points {
         let (number, hash) = (point.block, point.block_hash);
         asked.push(("eth_getBlockByNumber", format!(r#"["{number:#x}",true]"#)));
         asked.push(("eth_getBlockByHash", format!(r#"["{hash}",false]"#)));

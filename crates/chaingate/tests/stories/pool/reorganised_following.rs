@@ -112,3 +112,38 @@ fn a_reorganisation_below_what_is_final_stops_following() {
         assert!(agree(&truth, &said["result"]), "{said} is not {truth}");
     }
 }
+
+/// Stored blocks that `evm_revert` removes were served as canonical, and following stopped with the next blocks of their numbers.
+#[test]
+fn stored_blocks_that_a_node_removes_are_removed_and_following_goes_on() {
+    let Some(anvil) = Anvil::start(&[]) else { return };
+    anvil.mine(20);
+    let snapshot = anvil.ask("evm_snapshot", json!([]));
+    anvil.mine(20);
+    let payment = pay(&anvil, 7);
+    let removed = anvil.head();
+    anvil.mine(90);
+    let folder = tempfile::tempdir().unwrap();
+    let rest = "[network]\nname = \"anvil\"\n[cache]\nenabled = false\n[pool]\nrollback_after_ms = 20\n";
+    let front = Front::following(folder.path(), &[format!("http://{}", anvil.address)], "from = 0", rest);
+    let newest_stored = || metric(front.operator, "chaingate_follow_newest_block") as u64;
+    until("it is stored", || newest_stored() >= removed);
+    let hash = block(&anvil, removed)["hash"].clone();
+    let receipt = || front.ask("eth_getTransactionReceipt", &json!([payment]).to_string())["result"].clone();
+    assert_eq!(receipt()["blockHash"], hash);
+
+    assert_eq!(anvil.ask("evm_revert", json!([snapshot])), Value::Bool(true));
+    until("the stored blocks are removed", || newest_stored() <= 20);
+    assert_eq!(front.ask("eth_blockNumber", "[]")["result"], "0x14");
+    assert_eq!(receipt(), Value::Null);
+    anvil.ask("anvil_setNextBlockTimestamp", json!([4_000_000_000_u64]));
+    anvil.mine(120);
+    until("the new blocks are stored", || newest_stored() > removed);
+    assert_eq!(metric(front.operator, "chaingate_follow_running"), 1.0);
+    for number in [20, 21, removed, anvil.head()] {
+        let (truth, said) =
+            (block(&anvil, number), front.ask("eth_getBlockByNumber", &format!(r#"["{number:#x}",true]"#)));
+        assert!(agree(&truth, &said["result"]), "{said} is not {truth}");
+    }
+    assert_eq!(receipt(), Value::Null);
+}

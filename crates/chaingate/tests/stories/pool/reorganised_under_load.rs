@@ -15,7 +15,7 @@ use testkit::http::{ReceivedReply, TestConnection};
 
 use super::callers::storm_time;
 use super::front::Front;
-use super::twins::{BOX, Truths, Twins};
+use super::identical_nodes::{BOX, Truths, Twins};
 use crate::gateway_under_test::call;
 
 const DEPTH_MAX: u64 = 7;

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use callers::administration::{Administration, KeyCreation};
-use callers::{KeySettingsChange, Plans};
+use callers::{KeyPatch, Plans};
 use rand::Rng as _;
+use serde_json::json;
 use store::{Store, StoreLocation};
 use testkit::postgres::PostgresServer;
 use testkit::redis::RedisServer;
@@ -115,11 +116,8 @@ fn create_canaries(location: StoreLocation) -> Vec<Canary> {
             let secret: String = (0..CANARY_BYTES)
                 .map(|_| char::from(rand::rng().sample(rand::distr::Alphanumeric)))
                 .collect();
-            let settings = KeySettingsChange {
-                secret: Some(Some(secret.clone())),
-                secret_required: Some(Some(number.is_multiple_of(2))),
-                ..KeySettingsChange::default()
-            };
+            let settings = json!({ "secret": &secret, "secret_required": number.is_multiple_of(2) });
+            let settings: KeyPatch = serde_json::from_value(settings).unwrap();
             let (account, name) = ("canaries".to_owned(), format!("canary {number}"));
             let creation = KeyCreation { account, name, settings, ..KeyCreation::default() };
             let created = administration.create_key("test", &creation).await.unwrap();

@@ -116,6 +116,22 @@ fn nodes_that_go_back_are_followed_after_the_time_that_the_pool_says() {
     assert_eq!(head(&patient), "0x5");
 }
 
+/// Blocks that were removed from below the window of 256 blocks were served until the chain was as high again.
+#[test]
+fn a_development_node_is_followed_however_far_it_goes_back() {
+    let Some(anvil) = Anvil::start(&[]) else { return };
+    anvil.mine(2);
+    let snapshot = anvil.ask("evm_snapshot", json!([]));
+    anvil.mine(400);
+    let pool = "[pool]\npoll_interval_ms = 20\nrollback_after_ms = 1\n";
+    let gateway = Configured::with("", &format!("{}{pool}", node(&format!("http://{}", anvil.address))));
+    let head = || gateway.ask("eth_blockNumber", "[]")["result"].clone();
+    let removed = || gateway.ask("eth_getBlockByNumber", r#"["0x10",false]"#)["result"].clone();
+    until("it has the head", || head() == "0x192" && removed()["number"] == "0x10");
+    assert_eq!(anvil.ask("evm_revert", json!([snapshot])), Value::Bool(true));
+    until("it follows the node", || head() == "0x2" && removed() == Value::Null);
+}
+
 /// A server that answers nothing and passes on what each connection sends first.
 struct Recorder {
     address: SocketAddr,

@@ -45,6 +45,8 @@ struct Fault {
 /// What was found out about one make.
 pub(super) struct Report {
     name: String,
+    /// Whether answers about blocks are the node's own, and so missing where it lacks the method.
+    pub(super) passes_on: bool,
     /// What happened last.
     pub(super) step: &'static str,
     faults: Vec<Fault>,
@@ -61,6 +63,7 @@ impl Report {
     pub(super) fn new(name: String) -> Self {
         Self {
             name,
+            passes_on: false,
             step: "at first",
             faults: Vec::new(),
             answered: 0,
@@ -116,6 +119,7 @@ impl Report {
             let is_justified = match truth {
                 Outcome::Unsupported => true,
                 Outcome::GasCap => reply["error"].to_string().contains("cap"),
+                _ if self.passes_on => truth::lacks(chain.node(), method, params),
                 _ => chain.is_unprovable(params),
             };
             if has_reason && !is_justified {

@@ -82,6 +82,11 @@ const IN_A_BLOCK: [&str; 9] = [
     "eth_getBlockReceipts",
 ];
 
+/// Whether the node does not have the method, or not with these parameters.
+pub(super) fn lacks(node: &NodeProcess, method: &str, params: &Value) -> bool {
+    Outcome::of(&node.reply(method, params)) == Outcome::Unsupported
+}
+
 /// What the node says itself. What it does not have is made from what it has: state at a hash from state at that block's number,
 /// the receipts of a block from the receipts of its transactions, and the number of uncles from the block.
 pub(super) fn truth(node: &NodeProcess, method: &str, params: &Value) -> Outcome {

@@ -5,7 +5,7 @@ use std::process;
 
 use testkit::http::{ReceivedReply, TestConnection};
 
-use crate::output;
+use super::output;
 
 const BASE: &str = "http://127.0.0.1:8545";
 

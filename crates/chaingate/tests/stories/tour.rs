@@ -2,18 +2,16 @@
 //! compared with the output that stands below the command.
 //!
 //! A command is a block of `sh`, its output is the block after it. `CHAINGATE_WRITE_DOCS=1 cargo test -p chaingate
-//! --test tour` writes the outputs anew.
-#![allow(clippy::unwrap_used)]
+//! --test stories tour::` writes the outputs anew.
 
 #[path = "tour/command.rs"]
 mod command; // a curl command, read and sent
-#[path = "demo/gateway.rs"]
-mod demo_gateway;
 #[path = "tour/output.rs"]
 mod output; // an answer, as the page shows it
 
 use command::Command;
-use demo_gateway::DemoGateway;
+
+use crate::demo_gateway::DemoGateway;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tour.md");
 const COMMAND: &str = "```sh\n";

@@ -8,8 +8,8 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
 use super::callers::Caller;
+use super::identical_nodes::{BOX, Branch, Truth, Truths};
 use super::questions::agree;
-use super::twins::{BOX, Branch, Truth, Truths};
 
 /// Half of the questions are about so many blocks below the head, which reorganisations may reach.
 const NEW_BLOCKS: usize = 12;

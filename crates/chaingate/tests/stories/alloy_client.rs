@@ -1,8 +1,4 @@
 //! alloy's provider against a gateway with the demo chain. The other clients are in `clients/`.
-#![allow(clippy::unwrap_used)]
-
-#[path = "demo/gateway.rs"]
-mod demo_gateway;
 
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{B256, U256};
@@ -10,11 +6,12 @@ use alloy_provider::network::{ReceiptResponse as _, TransactionResponse as _};
 use alloy_provider::{Provider, ProviderBuilder};
 use alloy_rpc_types_eth::{Filter, TransactionRequest};
 use alloy_sol_types::{SolCall, SolError as _, SolEvent as _};
-use demo::accounts::{ALICE, BOB, ERIN};
-use demo::contracts::{CHATTER, TOKEN, TOUR, abi};
-use demo::facts::{CHATTER_BLOCKS, Facts, mapping_slot};
-use demo::{self, CHAIN_ID, HEAD_HASH, HEAD_NUMBER};
-use demo_gateway::DemoGateway;
+use demo::{CHAIN_ID, HEAD_HASH, HEAD_NUMBER};
+use demo_builder::accounts::{ALICE, BOB, ERIN};
+use demo_builder::contracts::{CHATTER, TOKEN, TOUR, abi};
+use demo_builder::facts::{CHATTER_BLOCKS, Facts, mapping_slot};
+
+use crate::demo_gateway::DemoGateway;
 
 struct Demo {
     gateway: DemoGateway,
@@ -23,7 +20,7 @@ struct Demo {
 
 impl Demo {
     fn start() -> Self {
-        Self { gateway: DemoGateway::start(), facts: demo::build().unwrap().facts }
+        Self { gateway: DemoGateway::start(), facts: demo_builder::build().unwrap().facts }
     }
 
     fn provider(&self) -> impl Provider {

@@ -1,0 +1,205 @@
+//! Reading the configuration file again while calls go on: what can change without a restart takes effect, and the rest is named.
+//!
+//! The file is read and checked as a whole first, and changes nothing if anything in it is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use answers::change_nodes;
+use answers::remote_settings::PoolConfig;
+use callers::{CurrentPlans, FeedHandle};
+use console::ReloadReport;
+use gateway::GatewayState;
+use resources::Clock;
+use tokio::sync::oneshot;
+
+use crate::config::Config;
+
+/// Sections and keys that a reload changes; `*` is every key of a section.
+const CHANGED_AT_ONCE: &[(&str, &str)] = &[
+    ("key", "*"),
+    ("plans", "*"),
+    ("node", "*"),
+    ("partner", "*"),
+    ("listen", "tls_certificate"),
+    ("listen", "tls_key"),
+    ("limits", "body_bytes_max"),
+    ("limits", "batch_calls_max"),
+    ("limits", "batch_reply_bytes_max"),
+    ("limits", "calls_in_flight_max"),
+];
+
+/// Whether a reload changes this key, or a restart is needed. `section` is without the number of an entry of a list.
+pub fn is_changed_at_once(section: &str, key: &str) -> bool {
+    let section = section.split(['.', ' ']).next().unwrap_or_default();
+    CHANGED_AT_ONCE.iter().any(|(of, name)| *of == section && (*name == key || *name == "*"))
+}
+
+/// What came of a reload; an error has every mistake of the file with its line.
+pub type ReloadOutcome = Result<ReloadReport, String>;
+
+/// A request to reload, with where its outcome goes.
+pub type ReloadRequest = Option<oneshot::Sender<ReloadOutcome>>;
+
+/// Asks the thread that reloads, and gives its outcome.
+pub fn request(requests: &SyncSender<ReloadRequest>) -> impl Future<Output = ReloadOutcome> + Send + use<> {
+    let (reply, outcome) = oneshot::channel();
+    let sent = requests.try_send(Some(reply));
+    async move {
+        match sent {
+            Ok(()) => outcome.await.map_err(|_| "the reload has panicked; see the log".to_owned())?,
+            Err(_) => Err("other reloads are waiting; try again when they are done".to_owned()),
+        }
+    }
+}
+
+/// Reads the configuration and the text of its file, as the process was told to at its start.
+pub type ReadConfig = Box<dyn Fn() -> Result<(Config, String), String> + Send + Sync>;
+
+/// Brings a running gateway to the configuration that its file has now.
+pub struct Reloader {
+    read: ReadConfig,
+    gateway: Arc<GatewayState>,
+    feed: FeedHandle,
+    plans: CurrentPlans,
+    /// The file at the start. What a reload cannot change is in effect as it says.
+    started: String,
+    running: RunningConfig,
+}
+
+/// What was read last.
+struct RunningConfig {
+    text: String,
+    remote: PoolConfig,
+}
+
+impl std::fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reloader").finish_non_exhaustive()
+    }
+}
+
+impl Reloader {
+    /// `config` and `text` are in effect.
+    pub fn new(
+        read: ReadConfig,
+        config: &Config,
+        text: String,
+        gateway: Arc<GatewayState>,
+        feed: FeedHandle,
+    ) -> Self {
+        let running = RunningConfig { text: text.clone(), remote: config.remote.clone() };
+        let plans = config.plans.clone();
+        Self { read, gateway, feed, plans, started: text, running }
+    }
+
+    /// Reads the file again. It blocks: nodes that go stay until those that come are known, or until a time is over.
+    pub fn reload(&mut self) -> ReloadOutcome {
+        let outcome = (self.read)().and_then(|(config, text)| self.change(&config, text));
+        match &outcome {
+            Ok(report) => {
+                let (changed, needs_restart) = (report.changed.join(", "), report.needs_restart.join(", "));
+                tracing::info!(changed, needs_restart, "the configuration was read again");
+            }
+            Err(error) => tracing::error!(error, "the configuration was not read again: nothing has changed"),
+        }
+        outcome
+    }
+
+    fn change(&mut self, config: &Config, text: String) -> ReloadOutcome {
+        let mut report = report(&self.started, &self.running.text, &text);
+        self.name_what_needs_a_restart(&mut report, config);
+        // What can fail comes first.
+        if let (Some(certificate), Some(files)) = (self.gateway.certificate(), &config.listen.server.tls) {
+            let _is_another = certificate.replace(files).map_err(|error| error.to_string())?;
+        }
+        if let Some(remote) = self.gateway.answers().remote()
+            && !config.remote.nodes.is_empty()
+        {
+            change_nodes(remote.pool(), &self.running.remote, &config.remote)?;
+            self.running.remote = config.remote.clone();
+        }
+        self.gateway.callers().replace_configured(&config.keys, Clock::default().now());
+        self.gateway.change_request_limits(config.limits.http);
+        // The accounts of the store, and those who change them, have the plans of the start, which are replaced in place.
+        self.plans.replace(config.plans.now());
+        self.feed.apply_plans();
+        self.running.text = text;
+        Ok(report)
+    }
+
+    /// Keys that a reload changes, but not from the state in which this gateway is.
+    fn name_what_needs_a_restart(&self, report: &mut ReloadReport, config: &Config) {
+        let keeps_tls = self.gateway.certificate().is_some() == config.listen.server.tls.is_some();
+        let keeps_source = self.gateway.answers().remote().is_some() != config.remote.nodes.is_empty();
+        for (keys, is_kept) in
+            [("listen.tls_", keeps_tls), ("node ", keeps_source), ("partner ", keeps_source)]
+        {
+            if !is_kept {
+                let moved = report.changed.extract_if(.., |path| path.starts_with(keys));
+                report.needs_restart.extend(moved);
+            }
+        }
+        // Its default depends on the number of nodes.
+        if self.running.remote.state != config.remote.state {
+            report.needs_restart.push("integrity.state".to_owned());
+        }
+        report.needs_restart.sort();
+        report.needs_restart.dedup();
+    }
+}
+
+/// What a reload changes at once, compared with the file before, and what waits for a restart, compared with the file at the start.
+fn report(started: &str, before: &str, after: &str) -> ReloadReport {
+    let is_at_once = |path: &String| {
+        let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
+        is_changed_at_once(section, key)
+    };
+    let mut changed = differences(before, after);
+    changed.retain(is_at_once);
+    let mut needs_restart = differences(started, after);
+    needs_restart.retain(|path| !is_at_once(path));
+    ReloadReport { changed, needs_restart }
+}
+
+/// The keys that one of two files sets, and that have another value in the other.
+fn differences(before: &str, after: &str) -> Vec<String> {
+    let written = [before, after].into_iter().flat_map(settings::file_values).map(|value| value.path);
+    let written: BTreeSet<_> = written.collect();
+    let (before, after) = (values(before), values(after));
+    written.into_iter().filter(|path| before.get(path) != after.get(path)).collect()
+}
+
+/// Each key that a file could have, with the value that the file or the default gives it.
+fn values(text: &str) -> BTreeMap<String, String> {
+    let defaults = Config::keys_of(text).into_iter().map(|known| (known.path, known.default));
+    let written = settings::file_values(text).into_iter().map(|value| (value.path, value.text));
+    defaults.chain(written).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_named_by_what_they_need() {
+        let before = "[[key]]\nkey = \"a\"\n[[node]]\nurl = \"http://a\"\n[cache]\nbytes_max = 1000\n";
+        let after = "data_dir = \"other\"\n[[key]]\nkey = \"b\"\n[[node]]\nurl = \"http://a\"\n[[node]]\nurl = \"http://b\"\n\
+                     [plans.core]\nkeys_max = 2\n[limits]\nbody_bytes_max = 1000\n";
+        let ReloadReport { changed, needs_restart } = report(before, before, after);
+        assert!(
+            ["key 1.key", "node 2.url", "plans.core.keys_max", "limits.body_bytes_max"]
+                .iter()
+                .all(|path| changed.iter().any(|changed| changed == path)),
+            "{changed:?}"
+        );
+        assert_eq!(needs_restart, ["cache.bytes_max", "data_dir"]);
+        // The default, written out, is no change.
+        let written = "[limits]\nbatch_calls_max = 1000\n";
+        assert_eq!(report("", "", written), ReloadReport::default());
+        // A second reload changes nothing more, and a restart is still needed.
+        let again = report(before, after, after);
+        assert_eq!((again.changed.len(), again.needs_restart.len()), (0, 2));
+    }
+}
