@@ -30,7 +30,7 @@ type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Procedure {
-    /// Beside honest load.
+    /// Runs beside honest load.
     Beside {
         run: fn(AttackContext) -> Running,
         /// Whether honest callers open a connection for every call.
@@ -40,16 +40,16 @@ pub(crate) enum Procedure {
         /// How long a reply may wait for its reader.
         write_timeout: fn(&AttackOptions) -> Duration,
     },
-    /// With a gateway of its own.
+    /// Runs with a gateway of its own.
     Alone(fn(&AttackOptions) -> io::Result<AttackReport>),
 }
 
 const MIB: u64 = 1 << 20;
 
-/// The gateway under two cores may use all of both where an attack is about calls that are paid for.
+/// No limit on cores: the calls of these attacks are paid for, so the gateway may use every core that it has.
 const ANY_CORES: f64 = 64.0;
 
-/// What most attacks must keep: nobody else notices.
+/// The limits of most attacks: nobody else may notice them.
 const UNNOTICED: AttackLimits = AttackLimits {
     honest_errors: 0,
     memory_growth: 160 * MIB,
@@ -68,7 +68,7 @@ const REFUSED_CPU: Option<Duration> = Some(Duration::from_millis(2));
 /// Replies of up to `memory_bytes_max` wait for their readers, and a few more are being made.
 const REPLIES_GROWTH: u64 = 700 * MIB;
 
-/// The same, and copies of the data of calls that revert: in the interpreter, in the error and in the reply.
+/// [`REPLIES_GROWTH`], and copies of the data of calls that revert: in the interpreter, in the error and in the reply.
 const REVERTS_GROWTH: u64 = 1_000 * MIB;
 
 /// The write timeout is one and a half read timeouts, and begins when the last of many replies has been made.
@@ -87,15 +87,15 @@ const fn beside(run: fn(AttackContext) -> Running) -> Procedure {
     Procedure::Beside { run, fresh: false, open_files_max: None, write_timeout }
 }
 
-/// Half as long again as the other timeouts, as it is by default.
+/// One and a half times the read timeout, as by default.
 fn write_timeout(options: &AttackOptions) -> Duration {
     options.read_timeout().mul_f64(1.5)
 }
 
-/// A busy machine may not run an honest reader for a while.
+/// A shorter timeout would cut honest readers that a busy machine does not run for a while.
 const SLOW_WRITE_TIMEOUT_MIN: Duration = Duration::from_millis(500);
 
-/// As much shorter than the time that a slow reader takes as 15 s are for 6.3 MB at 50 kB/s, but not too short.
+/// Well below the time that a slow reader takes: by default, 15 s for 6.3 MB that take 126 s at 50 kB/s.
 fn slow_write_timeout(options: &AttackOptions) -> Duration {
     (options.duration / 12).max(SLOW_WRITE_TIMEOUT_MIN)
 }

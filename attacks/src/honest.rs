@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct HonestFigures {
-    /// From the moment that a call was due, in ascending order.
+    /// Times from the moment that a call was due, in ascending order.
     latencies: Vec<Duration>,
-    /// What went wrong, and how often.
+    /// Number of failed calls by error.
     pub(crate) errors: BTreeMap<String, u64>,
 }
 
@@ -74,7 +74,7 @@ impl HonestCallers {
         Ok(())
     }
 
-    /// Calls for so long, and gives what was measured.
+    /// Calls for this duration, and returns the figures.
     pub(crate) async fn call_for(&self, duration: Duration) -> HonestFigures {
         let (start, mut calls) = (Instant::now(), JoinSet::new());
         let count = (duration.as_secs_f64() * f64::from(CALLS_PER_SECOND)) as u32;

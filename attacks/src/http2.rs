@@ -20,7 +20,7 @@ pub(crate) const END_HEADERS: u8 = 4;
 
 pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// What the protocol grants until a peer says otherwise.
+/// The window that the protocol grants until a peer changes it.
 pub(crate) const DEFAULT_WINDOW_BYTES: i64 = 65_535;
 
 /// A frame that was received.
@@ -33,7 +33,7 @@ pub(crate) struct OutgoingFrame {
 }
 
 impl OutgoingFrame {
-    /// The four bytes at an offset, as the number that they are in settings and window updates.
+    /// The big-endian number at an offset, as settings and window updates carry it.
     pub(crate) fn number_at(&self, offset: usize) -> Option<u32> {
         let bytes = self.payload.get(offset..offset + 4)?;
         Some(u32::from_be_bytes(bytes.try_into().ok()?))

@@ -30,7 +30,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// The share of the limit by which three gateways may miss it.
 const ACCURACY: f64 = 0.02;
 
-/// What all gateways together may grant while Redis is gone, as a multiple of the limit.
+/// The most that all gateways together may grant while Redis is gone, as a multiple of the limit.
 const WITHOUT_REDIS: f64 = 1.2;
 
 /// How long a revocation may take on any gateway.
@@ -124,7 +124,7 @@ impl<'a> FailureTrial<'a> {
         }
     }
 
-    /// What is granted as a multiple of the limit.
+    /// Returns the calls granted in a time, as a multiple of the limit.
     fn granted(&self, (counts, elapsed): (CallCounts, Duration)) -> f64 {
         counts.answered as f64 / (self.arguments.calls_per_second as f64 * elapsed.as_secs_f64())
     }
@@ -217,7 +217,7 @@ impl<'a> FailureTrial<'a> {
         if lost > lost_max {
             self.exceeded.push(format!("{lost} calls are not in the store, at most {lost_max} may be lost"));
         }
-        // A reply that its caller did not get any more is in the store, too: at most one for each connection.
+        // The store also counts replies that no longer reached their callers: at most one for each connection.
         if usage.answered as i64 - total.answered as i64 > total.failed as i64 {
             self.exceeded.push("the store has more calls than were made".to_owned());
         }

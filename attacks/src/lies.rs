@@ -25,7 +25,7 @@ use chains::LieChains;
 /// Times that a gateway is started anew when another program has taken its port in between.
 const STARTS_MAX: u32 = 5;
 
-/// Cells after which the progress is said.
+/// The progress is printed once per this many cells.
 const CELLS_PER_LINE: usize = 50;
 
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ struct LieCell<'a> {
     mix: NodeMix,
 }
 
-/// What all cells have in common.
+/// Settings and progress that all cells share.
 struct LieRun<'a> {
     program: &'a Path,
     folder: &'a Path,
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &LieArguments, folder: &Path) -> ExitCode {
     }
 }
 
-/// Says whether no line was crossed.
+/// Runs all cells and prints their tables. Returns whether no gateway crossed a line.
 fn try_run(arguments: &LieArguments, folder: &Path) -> io::Result<bool> {
     let chains = LieChains::start(&arguments.gateway, folder)?;
     let further = arguments.config.as_ref().map(fs::read_to_string).transpose()?.unwrap_or_default();
@@ -150,7 +150,7 @@ fn cells<'a>(chains: &'a LieChains, arguments: &LieArguments, trust: StateTrust)
     cells
 }
 
-/// Lies about which chain it is, and lies while the honest nodes are not there.
+/// Lies about the identity of the chain, and lies while the honest nodes are away.
 fn chain_lies(chains: &LieChains) -> Vec<NodeLie> {
     let fork = || NodeLie::other_chain("Fork", chains.fork);
     let other = || NodeLie::other_chain("OtherChain", chains.demo.node);
@@ -172,7 +172,7 @@ fn chain_lies(chains: &LieChains) -> Vec<NodeLie> {
 }
 
 impl LieRun<'_> {
-    /// Runs some cells at once, and gives their reports in order.
+    /// Runs cells, `at_once` of them in parallel, and returns their reports in order.
     fn all(&self, cells: &[LieCell<'_>], calls: usize, at_once: usize) -> Vec<CellReport> {
         let (next, reports) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         thread::scope(|scope| {
@@ -244,7 +244,7 @@ impl LieRun<'_> {
     }
 }
 
-/// How far the cells are.
+/// Counts of the cells that have ended, and of their calls.
 #[derive(Default)]
 struct MatrixProgress {
     cells: AtomicUsize,

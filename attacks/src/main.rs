@@ -53,7 +53,7 @@ struct AttackArguments {
     latency_floor_ms: u64,
 }
 
-/// What is not run beside honest load.
+/// Attacks that do not run beside honest load.
 #[derive(Debug, Subcommand)]
 enum OtherAttack {
     /// Lets nodes lie to a gateway, and compares what it answers with the truth.
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Attacks open thousands of connections, and what a shell grants at first is often less.
+/// Raises the limit of open files: attacks open thousands of connections, and a shell often grants fewer at first.
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {

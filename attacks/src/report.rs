@@ -7,7 +7,7 @@ use crate::honest::HonestFigures;
 use crate::hostile::HostileFigures;
 use crate::run::AttackOptions;
 
-/// What one attack measured.
+/// The figures of one attack.
 #[derive(Debug, Default)]
 pub(crate) struct AttackReport {
     pub(crate) name: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct MemoryFigures {
     pub(crate) after: u64,
 }
 
-/// What an attack must not exceed.
+/// The limits that an attack must not exceed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttackLimits {
     pub(crate) honest_errors: u64,
@@ -52,7 +52,7 @@ pub(crate) struct AttackLimits {
     pub(crate) cpu_per_request: Option<Duration>,
 }
 
-/// What a busy machine may add to a timeout before a connection is seen to end.
+/// Time that may pass on a busy machine between a timeout and the moment in which the end of a connection is seen.
 const LIFE_SLACK: Duration = Duration::from_secs(5);
 
 /// The allocator keeps memory of its own for each thread, however small the attack is.

@@ -38,7 +38,7 @@ const MEMORY_GROWTH_MIN: u64 = 64 << 20;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What holds for all attacks of a run.
+/// The options of all attacks of a run.
 #[derive(Debug)]
 pub(crate) struct AttackOptions {
     pub(crate) gateway: PathBuf,
@@ -76,7 +76,7 @@ impl AttackOptions {
         )
     }
 
-    /// Starts a gateway with default limits, whose log goes there at that level.
+    /// Starts a gateway with default limits, which writes its log to `log` at `log_level`.
     pub(crate) fn start(&self, log: LogTarget, log_level: &str) -> io::Result<GatewayProcess> {
         let (program, folder) = (&*self.gateway, &*self.folder);
         GatewayProcess::start(&GatewayStart {
@@ -102,7 +102,7 @@ impl AttackOptions {
     }
 }
 
-/// What an attack works with.
+/// The gateway, the attacker and the end of one running attack, and the notes that it takes.
 #[derive(Clone, Debug)]
 pub(crate) struct AttackContext {
     pub(crate) options: Arc<AttackOptions>,
@@ -188,7 +188,7 @@ fn run_beside(attack: &Attack, options: &AttackOptions) -> Result<AttackReport, 
         let attack = tokio::spawn(run(context.clone()));
         let attacked = callers.call_for(options.duration).await;
         attack.abort();
-        // Whether it had ended before does not matter.
+        // An attack may have ended before it was aborted.
         let _ended = attack.await;
         attacked
     });

@@ -24,18 +24,18 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 const QUESTION: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
 
-/// What the callers of one gateway have counted.
+/// Counters of the replies that the callers of one gateway got.
 #[derive(Debug, Default)]
 struct CallCounters {
     answered: AtomicU64,
     refused: AtomicU64,
-    /// No reply, or one of another kind.
+    /// Calls without a reply, or with one of another kind.
     failed: AtomicU64,
-    /// Without a connection to it.
+    /// Calls that found no connection to the gateway.
     unreachable: AtomicU64,
 }
 
-/// The same at one moment.
+/// The values of [`CallCounters`] at one moment, or their growth over a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CallCounts {
     pub(super) answered: u64,
@@ -106,24 +106,24 @@ impl CallLoad {
         *self.targets[gateway].address.lock() = address;
     }
 
-    /// What the callers of each gateway have counted so far.
+    /// Returns the counts so far, one entry per gateway.
     pub(super) fn counts(&self) -> Vec<CallCounts> {
         self.targets.iter().map(|target| target.counters.now()).collect()
     }
 
-    /// What all callers have counted so far.
+    /// Returns the counts of all gateways so far, added up.
     pub(super) fn total(&self) -> CallCounts {
         self.counts().into_iter().fold(CallCounts::default(), CallCounts::plus)
     }
 
-    /// What all callers count in so much time, and how long that really was.
+    /// Waits for this duration. Returns the calls counted meanwhile, and the time that really passed.
     pub(super) async fn count_for(&self, duration: Duration) -> (CallCounts, Duration) {
         let (before, started) = (self.total(), Instant::now());
         sleep(duration).await;
         (self.total().since(before), started.elapsed())
     }
 
-    /// Stops after the calls that are under way, and gives what was counted for each gateway.
+    /// Stops after the calls that are under way, and returns the counts of each gateway.
     pub(super) async fn stop(mut self) -> Vec<CallCounts> {
         self.stopping.store(true, Relaxed);
         while self.callers.join_next().await.is_some() {}

@@ -1,10 +1,10 @@
-//! What became of the calls, by mix of nodes and lie.
+//! Tables of the outcomes of calls, by mix of nodes and lie.
 
 use std::collections::BTreeMap;
 
 use testkit::matrix::{CellReport, MethodFigures, NodeMix};
 
-/// Prints at once what crosses a line.
+/// Prints the lines that a cell has crossed, as soon as it has ended.
 pub(super) fn print_crossed(report: &CellReport) {
     let lie = report.lie.as_deref().unwrap_or("honest");
     for text in &report.crossed {
@@ -12,7 +12,7 @@ pub(super) fn print_crossed(report: &CellReport) {
     }
 }
 
-/// Prints a table for each mix: a line for each lie, and one for each of its methods with anything but true answers. Says
+/// Prints a table for each mix: a line for each lie, and one for each of its methods with anything but true answers. Returns
 /// whether no line was crossed.
 pub(super) fn print(reports: &[CellReport]) -> bool {
     for mix in NodeMix::ALL.iter().chain(&NodeMix::HONEST) {
