@@ -1,4 +1,4 @@
-//! What the archive does in a second, without a network in between.
+//! The speed of the archive, without a network in between.
 //!
 //! Chains are made anew each time, and are the same each time. Reads are spread over the whole history; each
 //! figure is the median of several rounds over the same questions, after one round to warm up.
@@ -155,7 +155,7 @@ fn log_query(snapshot: &Snapshot, filter: &LogFilter, hits: u64) {
     figure(&format!("logs: {hits} of 100000 over 2000 blocks"), nanoseconds, "queries/s");
 }
 
-/// Nanoseconds per question: the median over the rounds. `ask` gives how many questions a round has.
+/// Nanoseconds per question: the median over the rounds. `ask` runs a round and returns its number of questions.
 fn median(mut ask: impl FnMut() -> usize) -> f64 {
     ask();
     let mut rounds: Vec<f64> = (0..ROUNDS)
@@ -177,7 +177,7 @@ fn memory() -> String {
     format!("{} MB resident", memory_bytes() >> 20)
 }
 
-/// Resident memory of this process, as Linux tells it; zero elsewhere.
+/// Resident memory of this process, from `/proc`; zero where there is none.
 fn memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

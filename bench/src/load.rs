@@ -3,7 +3,7 @@
 use crate::peers::BenchServer;
 use std::{fs, path::Path, process::Command};
 
-/// What a run gave.
+/// The figures of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) per_second: f64,
@@ -34,7 +34,7 @@ pub(crate) fn run(peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) -> Lo
     load
 }
 
-/// The same where errors are a result, too.
+/// Like [`run`], but errors are a result, too.
 pub(crate) fn try_run(peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) -> Load {
     let path = folder.join("post.lua");
     fs::write(&path, script(traffic.bodies)).expect("a folder to write to");

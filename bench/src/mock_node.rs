@@ -1,5 +1,5 @@
-//! A node that costs next to nothing: what it is asked for the first time it asks a real one, and from then on it
-//! repeats that answer. All its answers are true, so whatever is in front of it may check them.
+//! A node that costs next to nothing: it passes each new question on to a real node, and repeats that answer from then
+//! on. All its answers are true, so whatever is in front of it may check them.
 
 use crate::peers;
 use hyper::body::Bytes;
@@ -70,7 +70,7 @@ fn request(inbox: &[u8]) -> Option<(usize, usize)> {
     (inbox.len() >= body + length).then_some((body, body + length))
 }
 
-/// What the real node has said.
+/// The answers of the real node so far.
 struct Recording {
     original: String,
     results: RwLock<HashMap<Vec<u8>, Bytes>>,

@@ -14,7 +14,7 @@ pub(crate) struct Nginx {
     folder: PathBuf,
 }
 
-/// What it does with requests.
+/// How nginx answers requests: from the node, or from its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NginxMode {
     Pass,
@@ -22,7 +22,7 @@ pub(crate) enum NginxMode {
 }
 
 impl Nginx {
-    /// `None` if it is not installed.
+    /// Starts nginx; `None` if it is not installed.
     pub(crate) fn start(mode: NginxMode, port: u16, node: &BenchServer, folder: &Path) -> Option<Self> {
         let folder = folder.join(format!("nginx-{port}"));
         fs::create_dir_all(&folder).expect("a folder to write to");
@@ -38,7 +38,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its workers would outlive it if it were killed.
+        // The workers would outlive nginx if it were killed.
         let _ended = command(self.program, &self.folder).args(["-s", "stop"]).stderr(Stdio::null()).status();
         self.peer.wait();
     }

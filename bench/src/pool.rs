@@ -1,9 +1,9 @@
 //! The gateway in front of a node, beside nginx and blutgang in front of the same node and a bare hyper server with
 //! replies of the same length. What counts are the ratios within one run.
 //!
-//! Cached: the same body again and again; blutgang is asked the same by number, where it can keep that. Uncached: nothing is kept, and bodies differ from request to request, so
-//! that neither what is kept nor what is under way helps. Cold and warm: questions about many blocks, of which each is fetched
-//! and proven for every question, or was proven before; no answer is kept.
+//! Cached: the same body again and again; blutgang is asked the same by number, where it can keep that. Uncached: nothing is
+//! kept, and bodies differ from request to request, so that no request can use the answer to another. Cold and warm: questions
+//! about many blocks, of which each is fetched and proven for every question, or was proven before; no answer is kept.
 
 use crate::{
     blutgang,
@@ -26,7 +26,7 @@ pub(crate) struct PoolRow {
     pub(crate) connections: u32,
 }
 
-/// What a ratio to a peer should be.
+/// The bounds that the ratios to a peer should keep.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim {
     peer: &'static str,
@@ -40,7 +40,7 @@ pub(crate) struct Aim {
 
 const NOTHING: Aim = Aim { peer: "", speed: 0.0, cpu: f64::MAX, p99: f64::MAX };
 
-/// One of those that are compared, and what it is asked.
+/// A server under comparison, and the bodies that it is sent.
 pub(crate) struct MeasuredServer<'a> {
     pub(crate) name: &'static str,
     pub(crate) peer: &'a BenchServer,
@@ -244,7 +244,7 @@ fn large(rows: &[PoolRow], node: &BenchServer, seconds: u64, folder: &Path) {
     }
 }
 
-/// The gateway and those of the others that run. Each was asked everything once.
+/// The gateway and the peers that run. Each was asked everything once.
 pub(crate) fn checked<'a>(
     gateway: &'a BenchServer,
     others: &[(&'static str, Option<&'a BenchServer>)],
@@ -256,7 +256,7 @@ pub(crate) fn checked<'a>(
     checked.map(|(name, peer)| MeasuredServer { name, peer, bodies }).collect()
 }
 
-/// Asks everything once, and gives the length of the last reply.
+/// Sends every body once, and returns the length of the last reply.
 pub(crate) fn check(peer: &BenchServer, bodies: &[String]) -> usize {
     let mut bytes = 0;
     for body in bodies {
@@ -331,7 +331,7 @@ fn memory(name: &str, peer: &BenchServer, traffic: Traffic<'_>, folder: &Path) {
     );
 }
 
-/// A figure of the server's processes together.
+/// The sum of a figure of `/proc/PID/status` over the server's processes, in MB.
 fn status_mb(peer: &BenchServer, figure: &str) -> f64 {
     let of = |process: u32| -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
