@@ -2,7 +2,7 @@
 
 use sqlx::{Database, PgPool, Pool, Postgres, Sqlite, SqlitePool, Transaction};
 
-/// Something of SQLite or the same of PostgreSQL.
+/// A value of SQLite's type or its PostgreSQL counterpart.
 #[derive(Clone, Debug)]
 pub(crate) enum OnBackend<S, P> {
     Sqlite(S),
@@ -23,7 +23,7 @@ macro_rules! each_backend {
 }
 pub(crate) use each_backend;
 
-/// What statements are executed on: a pool, or the connection of a transaction.
+/// A target that executes statements: a pool, or the connection of a transaction.
 pub(crate) trait Executes {
     type Executor;
 

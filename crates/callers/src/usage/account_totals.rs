@@ -1,4 +1,4 @@
-//! What each account has used since the process started, for the metrics. It is summed up from the rows of the ledger, away from
+//! The usage of each account since the process started, for the metrics. It is summed up from the rows of the ledger, away from
 //! the request path.
 
 use std::cmp::Reverse;
@@ -10,11 +10,11 @@ use store::UsageRow;
 
 use super::outcome::Outcome;
 
-/// What each account has used since the process started.
+/// The usage of each account since the process started.
 #[derive(Debug, Default)]
 pub struct AccountTotals(Mutex<HashMap<Arc<str>, AccountUsage>>);
 
-/// What one account has used since the process started.
+/// The usage of one account since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountUsage {
     pub calls: u64,

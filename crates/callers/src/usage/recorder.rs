@@ -39,7 +39,7 @@ impl UsageMethod {
         }
     }
 
-    /// A number of its own for each.
+    /// A number that no other reason has.
     fn index(self) -> usize {
         match self {
             Self::Call(method) => method.index(),
@@ -113,7 +113,7 @@ impl UsageRecorder {
         &self.ledger
     }
 
-    /// What each account has used since the start, as far as it is collected.
+    /// The usage of each account since the start, as far as it is collected.
     pub fn accounts(&self) -> &AccountTotals {
         &self.accounts
     }
@@ -122,7 +122,7 @@ impl UsageRecorder {
         Arc::clone(&self.shards[worker])
     }
 
-    /// Counts from now on.
+    /// Starts to count.
     pub(crate) fn start(&self) {
         self.shards.iter().for_each(|shard| shard.is_recording.store(true, Relaxed));
     }

@@ -85,7 +85,7 @@ fn a_copy_without_the_newest_changes_is_what_counts() {
                 until_made(async || administration.revoke_key("test", &key.summary.id).await).await;
             }
             wait_until("the store is loaded again", || directory.feed_status().facts().lost_histories == 1);
-            // What the store lost is accepted again, which the log says; what it says is in effect.
+            // The key whose revocation the store lost is accepted again, which the log says. The new revocations are in effect.
             wait_until("the lost revocation is undone", || knows(&directory, &lost));
             wait_until("the new revocations hold", || {
                 knows(&directory, &kept) == (count == 0) && knows(&directory, &again) == (count < 2)

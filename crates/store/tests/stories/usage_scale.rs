@@ -91,7 +91,7 @@ fn usage_of_an_earlier_version_is_summed_up_once() {
             add(&store, 1, &rows).await;
             add(&store, 2, &[row("", "partner:a")]).await;
             execute(&database, [WITHOUT_SUMS; 2]).await;
-            // What was summed up of a step before is not counted twice.
+            // Sums that were made before the upgrade are not counted twice.
             execute(&database, [PART_OF_SUMS; 2]).await;
             execute(&database, [SUM_UP; 2]).await;
             add(&store, 3, &[row("account 0", "k_0"), row("account 2999", "k_5999")]).await;
