@@ -133,7 +133,7 @@ impl KeyDoc {
         self.default_text == "required"
     }
 
-    /// What 0 means, if it is allowed.
+    /// The note about the value 0, if it is allowed.
     pub(crate) fn zero(&self) -> &'static str {
         match self.known().and_then(|known| known.zero) {
             None | Some(ZeroMeaning::Invalid) => "",

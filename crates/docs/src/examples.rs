@@ -16,7 +16,7 @@ use chaingate::source;
 /// The example of a method, and the reply to it.
 pub(crate) struct Example {
     pub(crate) method: &'static Method,
-    /// What the parameters are read into.
+    /// The query that the parameters are read into.
     pub(crate) query: Query<BlockParam>,
     /// The whole reply as it came. `rpc.discover` has none: its result is the OpenRPC document, which contains the examples.
     reply: Option<String>,

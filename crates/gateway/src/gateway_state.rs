@@ -27,13 +27,13 @@ pub struct GatewayState {
     pub(crate) network: Network,
     pub(crate) rules: ResolveRules,
     pub(crate) limits: GatewayLimits,
-    /// Those of `limits` that a reload changes.
+    /// The limits that a reload changes.
     request_limits: ArcSwap<RequestLimits>,
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
     pub(crate) worker_counters: Vec<WorkerCounters>,
-    /// By worker: turns of the requests that take longer than a short call.
+    /// The turns of requests that take longer than a short call, one entry per worker.
     pub(crate) turns: Vec<Arc<FairTurns>>,
     pub(crate) usage: Arc<UsageRecorder>,
     /// The tasks beside requests.
@@ -41,12 +41,12 @@ pub struct GatewayState {
     /// The health of the disk that has the data directory.
     pub(crate) disk: DiskHealth,
     partner_quotas: PartnerQuotas,
-    /// When it was made, in seconds since 1970.
+    /// The time at which this was made, in seconds since 1970.
     pub(crate) started_at: i64,
 }
 
 impl GatewayState {
-    /// What happens to the chain from now on.
+    /// The changes of the chain from now on.
     pub fn chain_changes(&self) -> answers::ChainChanges {
         self.answers.changes()
     }
@@ -100,7 +100,7 @@ impl GatewayState {
         **self.request_limits.load()
     }
 
-    /// Requests that begin from now on have these limits.
+    /// Sets the limits of requests that begin from now on.
     pub fn change_request_limits(&self, limits: RequestLimits) {
         self.capacity.set_calls_max(limits.calls_in_flight_max);
         self.request_limits.store(Arc::new(limits));
@@ -110,12 +110,12 @@ impl GatewayState {
         &self.usage
     }
 
-    /// From now on limits per second hold over all gateways with the same Redis.
+    /// Shares limits per second with all gateways on the same Redis from now on.
     pub fn share_limits(&self, shared: &Arc<SharedLimits>) {
         self.callers.share_limits(shared);
     }
 
-    /// Counts as used what the store knows of today, unless more is known here.
+    /// Raises the used credits of today to those that the store knows, unless more are known here.
     pub fn raise_used(&self, credits: &DayCredits) {
         credits.raise_used(&self.callers);
         self.partner_quotas.raise_used(&self.answers, credits);
@@ -135,7 +135,7 @@ impl GatewayState {
         self.unready().is_none()
     }
 
-    /// Knows the tasks beside requests.
+    /// The tasks beside requests.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
@@ -144,8 +144,8 @@ impl GatewayState {
         &self.disk
     }
 
-    /// Why callers should not be sent here, if so. A disk that cannot be written is no reason: calls are answered and counted
-    /// from memory.
+    /// The reason why a load balancer should not send callers here, if there is one. A disk that cannot be written is none: calls
+    /// are answered and counted from memory.
     pub(crate) fn unready(&self) -> Option<String> {
         if self.server.is_draining() {
             return Some("draining".to_owned());
@@ -156,7 +156,7 @@ impl GatewayState {
         self.unready_sources().map(str::to_owned)
     }
 
-    /// Why callers or blocks cannot be told, if so.
+    /// The reason why callers are not known or blocks cannot be served, if there is one.
     fn unready_sources(&self) -> Option<&'static str> {
         if let Some(reason) = self.callers.feed_status().not_ready_because() {
             return Some(reason);

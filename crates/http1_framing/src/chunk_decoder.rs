@@ -7,7 +7,7 @@ use crate::FramingError;
 
 /// Finds the data and the end of one chunked body, which may arrive in pieces.
 ///
-/// It reads only the lines. Data stays with its owner, who may read it from a socket directly to where it belongs.
+/// The decoder reads only the lines. Data stays with its owner, who may read it from a socket directly to where it belongs.
 #[derive(Debug)]
 pub struct ChunkDecoder {
     position: ChunkPosition,
@@ -26,7 +26,7 @@ pub enum LineLimit {
     PerChunk(usize),
 }
 
-/// What follows the lines that were read.
+/// The part of a body that follows the lines that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkStep {
     /// The rest of a line.
@@ -71,8 +71,8 @@ impl ChunkDecoder {
         Self { position: ChunkPosition::Size(None), line_bytes: 0, limit }
     }
 
-    /// Reads the lines at the start of `bytes`, which continue what was read before. Gives how many bytes they have, and what
-    /// follows them.
+    /// Reads the lines at the start of `bytes`, which continue the lines read before. Returns how many bytes they have, and the
+    /// part that follows them.
     pub fn read_lines(&mut self, bytes: &[u8]) -> Result<(usize, ChunkStep), FramingError> {
         let mut used = 0;
         loop {

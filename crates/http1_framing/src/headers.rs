@@ -1,4 +1,4 @@
-//! What the headers of a message say about where it ends, and about its connection.
+//! The headers that determine where a message ends, and whether its connection stays open.
 
 use crate::FramingError;
 
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// What the headers say, by looking at all of them at once.
+    /// The framing that the headers state, found by looking at all of them at once.
     fn naive_body(lines: &[(&str, &str)], is_http10: bool) -> Result<Option<BodyFraming>, FramingError> {
         let values = |wanted: &str| -> Vec<String> {
             let same = lines.iter().filter(|(name, _)| name.to_lowercase() == wanted);

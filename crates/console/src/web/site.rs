@@ -37,11 +37,11 @@ pub struct SiteFacts {
 /// Browsers that watch the live view at once; each holds a connection.
 const LIVE_STREAMS_MAX: usize = 16;
 
-/// What the gateway does now.
+/// The source of the present state of the gateway, for the live view.
 pub struct LiveSource {
-    /// Reads it; the console asks once per second, and after each change of the chain.
+    /// Reads the state; the console asks once per second, and after each change of the chain.
     pub snapshot: Box<dyn Fn() -> GatewaySnapshot + Send + Sync>,
-    /// Tells of the changes of the chain from now on.
+    /// Returns a stream of the changes of the chain from now on.
     pub changes: Box<dyn Fn() -> BoxStream<'static, ()> + Send + Sync>,
 }
 

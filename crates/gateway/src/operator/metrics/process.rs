@@ -1,4 +1,4 @@
-//! What the system says about the process, under the names that Prometheus' own libraries use for it.
+//! Metrics of the process from `/proc`, under the names that Prometheus' own libraries use for them.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ pub(super) const PROCESS: MetricTable<ProcessFacts> = MetricTable {
     ],
 };
 
-/// What the system says about the process.
+/// Facts about the process from `/proc`.
 #[derive(Debug, PartialEq)]
 pub(super) struct ProcessFacts {
     cpu_seconds: f64,
@@ -40,7 +40,7 @@ pub(super) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// `None` where there is no `/proc`. It reads nothing outside of `/proc/self`, because a service may see nothing else.
+    /// Reads the facts; `None` where there is no `/proc`. It reads only `/proc/self`, because a service may see nothing else.
     fn read(gateway: &GatewayState) -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -51,7 +51,7 @@ impl ProcessFacts {
             resident_bytes: number_after(&status, "VmRSS:")? << 10,
             threads,
             open_files: fs::read_dir("/proc/self/fd").ok()?.count() as u64,
-            // A limit that is no number is no limit.
+            // `unlimited` is not a number.
             open_files_max: number_after(&limits, "Max open files").unwrap_or(u64::MAX),
             started_at: gateway.started_at.try_into().unwrap_or(0),
         })
