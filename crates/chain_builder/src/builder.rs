@@ -46,11 +46,11 @@ pub struct BlockPlan {
     pub transactions: Vec<Recovered<Transaction>>,
     /// Headers made by [`ChainBuilder::uncle_of`]; none after the merge.
     pub uncles: Vec<Header>,
-    /// What the consensus layer pays out; none before Shanghai.
+    /// The payments of the consensus layer; none before Shanghai.
     pub withdrawals: Vec<Withdrawal>,
-    /// At most 32 bytes of anything.
+    /// At most 32 bytes, of any content.
     pub extra_data: Bytes,
-    /// `None` is the parent's.
+    /// `None` takes the parent's.
     pub gas_limit: Option<u64>,
     /// `None` is the result of Ethereum's formula. Used only before the merge.
     pub difficulty: Option<U256>,
@@ -71,7 +71,7 @@ pub struct BuiltBlock {
     pub receipts: Vec<Receipt>,
     /// The sender of each transaction.
     pub senders: Vec<Address>,
-    /// What it changed.
+    /// Its changes to the state.
     pub changes: StateChanges,
 }
 

@@ -1,8 +1,8 @@
 //! A whole state in memory, whose root is computed over all of it.
 //!
 //! The root deliberately knows nothing of the archive's incremental tries: two computations that share no code
-//! can be compared. What it does remember is what hashing would only repeat: hashed keys, and the storage roots
-//! of accounts that nobody wrote to.
+//! can be compared. It remembers only results that hashing would repeat: hashed keys, and the storage roots of
+//! accounts that nobody wrote to.
 
 use alloy_genesis::Genesis;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -39,7 +39,7 @@ impl MemoryState {
         state
     }
 
-    /// Adds what a block changed.
+    /// Applies the changes of a block.
     pub fn apply(&mut self, changes: &StateChanges) {
         let mut trial = self.trial();
         trial.apply(changes);
@@ -47,7 +47,7 @@ impl MemoryState {
         self.accept(changes, touched);
     }
 
-    /// Adds what a block changed, whose trial touched these accounts.
+    /// Applies the changes of a block whose trial touched these accounts.
     pub(super) fn accept(&mut self, changes: &StateChanges, touched: Touched) {
         self.hashed.accept(touched);
         for (address, change) in &changes.accounts {
@@ -213,7 +213,7 @@ pub(super) struct TrialRoots<'a> {
 }
 
 impl TrialRoots<'_> {
-    /// What the block did, for [`MemoryState::accept`].
+    /// The accounts that the block touched, for [`MemoryState::accept`].
     pub(super) fn into_touched(self) -> Touched {
         self.touched
     }

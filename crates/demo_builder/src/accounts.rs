@@ -9,9 +9,9 @@ use chain_builder::Signer;
 /// Somebody who has ether from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DemoAccount {
-    /// What the documents call them.
+    /// Their name in the documents.
     pub name: &'static str,
-    /// What they do on the chain.
+    /// Their part on the chain.
     pub role: &'static str,
     /// Their private key.
     pub key: B256,
@@ -67,7 +67,7 @@ pub(crate) const FRANK: DemoAccount = DemoAccount {
     address: address!("9965507D1a55bcC2695C58ba16FB37d819B0A4dc"),
 };
 
-/// All of them.
+/// All accounts of the demo chain.
 pub const ACCOUNTS: [DemoAccount; 6] = [ALICE, BOB, CAROL, DAVE, ERIN, FRANK];
 
 impl DemoAccount {

@@ -1,7 +1,7 @@
-//! The contracts of the demo chain: where they are, and how they are called.
+//! The contracts of the demo chain: their addresses and their interfaces.
 //!
 //! Their sources and artefacts are in `contracts/` at the root of the repository; `contracts/build` makes the
-//! latter from the former.
+//! artefacts from the sources.
 
 use super::accounts::{ALICE, ERIN};
 use alloy_primitives::{Address, Bytes, U256};
@@ -16,11 +16,11 @@ macro_rules! artifact {
 /// A contract that Erin created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contract {
-    /// What the documents call it.
+    /// Its name in the documents.
     pub name: &'static str,
-    /// What it is there for.
+    /// Its purpose.
     pub about: &'static str,
-    /// How many Erin had created before it.
+    /// The number of contracts that Erin had created before.
     nonce: u64,
     artifact: &'static str,
 }
@@ -29,7 +29,7 @@ pub struct Contract {
 pub(crate) const EARLY: Contract =
     Contract { name: "Early", about: "a counter from Frontier on", nonce: 0, artifact: artifact!("Early") };
 
-/// Destroyed when that still removed a contract from its first to its last byte.
+/// Destroyed when destruction still removed a contract from its first to its last byte.
 pub(crate) const DOOMED_EARLY: Contract = Contract {
     name: "Doomed (1)",
     about: "created and self-destructed in Tangerine Whistle: gone",
@@ -61,7 +61,7 @@ pub(crate) const DOOMED: Contract = Contract {
     artifact: artifact!("Doomed"),
 };
 
-/// Destroyed when that no longer removes a contract (EIP-6780).
+/// Destroyed when destruction no longer removes a contract (EIP-6780).
 pub(crate) const DOOMED_LATE: Contract = Contract {
     name: "Doomed (3)",
     about: "created in Shanghai, self-destructed in Cancun: only its ether went (EIP-6780)",
@@ -69,7 +69,7 @@ pub(crate) const DOOMED_LATE: Contract = Contract {
     artifact: artifact!("Doomed"),
 };
 
-/// What a contract sees of its block.
+/// Returns the properties of the block that it runs in.
 pub const CLOCK: Contract = Contract {
     name: "Clock",
     about: "what a contract sees of the block that it runs in",
@@ -77,7 +77,7 @@ pub const CLOCK: Contract = Contract {
     artifact: artifact!("Clock"),
 };
 
-/// What Dave delegates to.
+/// The contract that Dave delegates to.
 pub(crate) const WALLET: Contract = Contract {
     name: "Wallet",
     about: "several calls in one transaction; Dave delegates to it",
@@ -85,7 +85,7 @@ pub(crate) const WALLET: Contract = Contract {
     artifact: artifact!("Wallet"),
 };
 
-/// The many logs.
+/// Emits the many logs.
 pub const CHATTER: Contract = Contract {
     name: "Chatter",
     about: "more logs than one query may return",
@@ -101,27 +101,27 @@ pub(crate) const DOOMED_RAW: Contract = Contract {
     artifact: artifact!("Doomed"),
 };
 
-/// All of them, in the order of their creation.
+/// All contracts, in the order of their creation.
 #[cfg(test)]
 pub(crate) const CONTRACTS: [Contract; 11] =
     [EARLY, DOOMED_EARLY, TOUR, TOKEN, LOAD, DOOMED, DOOMED_LATE, CLOCK, WALLET, CHATTER, DOOMED_RAW];
 
-/// How much there is of the token, in its smallest unit: a million. All of it was Alice's at first.
+/// The supply of the token, in its smallest unit: a million tokens. All of it was Alice's at first.
 pub(crate) const TOKEN_SUPPLY: U256 = U256::from_limbs([0x1bce_cced_a100_0000, 0xd3c2, 0, 0]);
 
 impl Contract {
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> Address {
         ERIN.address.create(self.nonce)
     }
 
-    /// What ABI, compiler and bytecode it has, as JSON.
+    /// Its ABI, compiler and bytecode, as JSON.
     #[cfg(test)]
     pub(crate) fn artifact(&self) -> &'static str {
         self.artifact
     }
 
-    /// What the creating transaction carries.
+    /// The data of the creating transaction: the bytecode, and the arguments of the constructor.
     pub(super) fn init_code(&self) -> Bytes {
         let code = bytecode(self.artifact);
         if *self != TOKEN {
@@ -144,7 +144,7 @@ fn bytecode(artifact: &str) -> Bytes {
     code.expect("contracts/build puts hex bytecode into every artefact")
 }
 
-/// How the contracts are called. A test compares it with the artefacts.
+/// The interfaces of the contracts. A test compares them with the artefacts.
 pub mod abi {
     #![allow(missing_docs, reason = "the sources in contracts/ say what everything does")]
 

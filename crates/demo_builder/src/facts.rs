@@ -1,4 +1,4 @@
-//! What is where on the demo chain, by name, for documents and tests.
+//! The blocks, transactions, slots and topics of the demo chain worth looking at, by name, for documents and tests.
 
 use super::{
     accounts::{ALICE, ERIN},
@@ -20,15 +20,15 @@ pub const RAW_BLOCKS: RangeInclusive<u64> = story::RAW_BLOCKS;
 /// A block or transaction worth looking at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// What it is called here and in the documents.
+    /// Its name here and in the documents.
     pub name: &'static str,
-    /// What there is to see.
+    /// Its description.
     pub about: &'static str,
     /// Number of the block.
     pub block: u64,
     /// Hash of the block.
     pub block_hash: B256,
-    /// The transaction, if it is about one.
+    /// The transaction, if the point is one.
     pub transaction: Option<PointTransaction>,
 }
 
@@ -84,15 +84,15 @@ fn point(blocks: &[BuiltBlock], mark: &Landmark) -> Option<Point> {
 /// A storage slot worth reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// What it holds.
+    /// Its description.
     pub about: &'static str,
     /// The contract.
     pub contract: Contract,
-    /// Where it is.
+    /// Its key in the storage of the contract.
     pub position: B256,
-    /// How the position is found.
+    /// The formula of the position.
     pub rule: &'static str,
-    /// What it holds at the head, where no later block changes it; otherwise it is worth comparing blocks.
+    /// The value at the head, if no later block changes it. `None` marks a slot whose value is worth comparing between blocks.
     pub constant: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ pub fn slots() -> [Slot; 5] {
     ]
 }
 
-/// Where a mapping keeps the value of a key: the hash of both, each padded to 32 bytes.
+/// The slot of a key in the mapping at `position`: the hash of both, each padded to 32 bytes.
 pub fn mapping_slot(key: Address, position: u64) -> B256 {
     keccak256([key.into_word().as_slice(), &U256::from(position).to_be_bytes::<32>()].concat())
 }

@@ -1,9 +1,9 @@
 //! Builds the demo chain: a small chain of our own with something of everything. The product imports it from the files that
-//! [`DemoChain::write`] makes; tests read here what is where.
+//! [`DemoChain::write`] makes; tests find its blocks and transactions in [`DemoChain::facts`].
 //!
 //! Every fork from Frontier to the newest has some blocks. There are transactions of every type, uncles, contracts,
 //! withdrawals, failures of every kind, logs with 0 to 4 topics and more than 10,000 of them, and raw records.
-//! `docs/demo-chain.md` says what is where. It is the same chain on every machine, hash by hash.
+//! `docs/demo-chain.md` lists them. The chain is the same on every machine, hash by hash.
 
 pub mod accounts; // who acts
 pub mod contracts; // what they call
@@ -36,7 +36,7 @@ pub struct DemoChain {
     pub genesis: String,
     /// All blocks but the genesis.
     pub blocks: Vec<BuiltBlock>,
-    /// What is where.
+    /// The blocks and transactions worth looking at.
     pub facts: Facts,
     /// The raw records, as `archive::Archive::import_raw_records` takes them.
     pub raw_records: String,

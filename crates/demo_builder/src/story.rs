@@ -1,4 +1,4 @@
-//! What happens on the demo chain, era by era.
+//! The events of the demo chain, era by era.
 
 mod early; // Frontier to Spurious Dragon: no status, no REVERT
 mod late; // Shanghai to the newest fork
@@ -49,7 +49,7 @@ fn everyday_until_era(w: &mut Writer, next: Era) -> Result<(), BuildError> {
     everyday_until(w, first_block(next))
 }
 
-/// A little of what people do, different from block to block; every sixth block stays empty.
+/// Adds some everyday transactions, different from block to block; every sixth block stays empty.
 fn everyday(w: &mut Writer) {
     let number = w.number();
     let has_tour = w.era() >= Era::Byzantium;

@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 
 const GWEI: u128 = 1_000_000_000;
 
-/// What legacy transactions paid before there was a base fee.
+/// The gas price of transactions before there was a base fee.
 const GAS_PRICE: u128 = 20 * GWEI;
 
-/// What all other transactions pay on top of the base fee.
+/// The tip on top of the base fee.
 const TIP: u128 = GWEI / 10;
 
 /// Far more than a blob costs here.
@@ -44,7 +44,7 @@ const LOAD_GAS: [u64; 6] = [0, 9_000_000, 8_000_000, 12_500_000, 7_000_000, 12_0
 /// An upper bound of the gas that a load needs besides its memory.
 const LOAD_GAS_BESIDES: u64 = 60_000;
 
-/// What a transaction does, whatever its type.
+/// The recipient, value, data and gas of a transaction, whatever its type.
 #[derive(Debug, Clone)]
 pub(super) struct TransactionAction {
     to: TxKind,
@@ -132,7 +132,7 @@ pub(super) struct Writer {
     withdrawals: Vec<Withdrawal>,
     withdrawals_so_far: u64,
     blobs_so_far: u64,
-    /// What the nonces will be after the transactions so far.
+    /// The next nonce of each account, after the transactions so far.
     nonces: BTreeMap<Address, u64>,
 }
 
@@ -161,7 +161,7 @@ impl Writer {
         era_of(self.number())
     }
 
-    /// Sends a message as most people would at the time.
+    /// Sends a message in a transaction of the usual type of the era.
     pub(super) fn send(&mut self, from: &DemoAccount, message: TransactionAction) -> &mut Self {
         self.send_in(Envelope::usual(self.era()), from, message)
     }
@@ -246,7 +246,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The blocks, and what is worth looking at in them.
+    /// The blocks, and the landmarks in them.
     pub(super) fn finish(self) -> (Vec<BuiltBlock>, Vec<Landmark>) {
         (self.blocks, self.marks)
     }
@@ -300,7 +300,7 @@ impl Writer {
     }
 }
 
-/// What a transaction offers per gas.
+/// The price that a transaction offers per gas.
 #[derive(Debug, Clone, Copy)]
 struct GasOffer {
     price: u128,

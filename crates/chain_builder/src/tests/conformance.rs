@@ -8,7 +8,7 @@ use alloy_rlp::Decodable;
 use archive::{Block, ChainSpec, execute_block};
 use std::{fs, path::PathBuf};
 
-/// Where the recorded chains are, if they are anywhere.
+/// The folder of a recorded chain, if it is there.
 fn corpus(name: &str) -> Option<PathBuf> {
     Some(testkit::skip::recorded_chains()?.join(name))
 }
@@ -36,7 +36,7 @@ fn replay(name: &str, blocks: u64, head: B256) {
     assert_eq!(parent.hash(), head, "head of {name}");
 }
 
-/// What a header takes over from its parent.
+/// Checks the values of a header that follow from its parent.
 fn check_derived(spec: &ChainSpec, parent: &Header, header: &Header) {
     let number = header.number;
     let rules = spec.rules_at(header);
