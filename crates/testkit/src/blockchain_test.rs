@@ -18,7 +18,7 @@ use alloy_primitives::U256;
 use archive::StateSource;
 use branches::Branches;
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Every block was accepted or refused as it must be, and the state after them is right.
@@ -34,7 +34,7 @@ pub enum Verdict {
 /// Words in the name of an exception that say that a seal or the formula of the difficulty is at fault.
 const UNCHECKED_EXCEPTIONS: [&str; 6] = ["DIFFICULTY", "POW", "SEAL", "MIXHASH", "INVALIDNONCE", "FUTURE"];
 
-/// The same for tests so old that they name no exceptions.
+/// Words in the names of tests with such a fault that are too old to name exceptions.
 const UNCHECKED_TESTS: [&str; 3] = ["wrongDifficulty", "wrongMixHash", "wrongNonce"];
 
 /// Runs one test.
@@ -80,7 +80,7 @@ fn is_unchecked(test: &BlockchainTest, exception: &str) -> bool {
         || UNCHECKED_TESTS.contains(&test.name.as_str())
 }
 
-/// The last block is there, and the state after it is right.
+/// Checks that the last block is there, and that the state after it is right.
 fn check_end(test: &BlockchainTest, branches: &mut Branches) -> Result<(), String> {
     let archive = branches.archive_at(test.last_block_hash)?;
     let snapshot = archive.snapshot();

@@ -76,7 +76,7 @@ impl RandomChain {
         Self(Generator::new(seed, size))
     }
 
-    /// The same blocks up to now, and from now on others.
+    /// A chain with the same blocks up to now that grows other ones from now on.
     pub fn branch(&self, seed: u64) -> Self {
         let mut branch = self.clone();
         branch.0.rng = StdRng::seed_from_u64(seed);
@@ -111,7 +111,7 @@ struct Generator {
     size: Size,
     model: Model,
     senders: Vec<Signer>,
-    /// Who lets contracts act in its name (EIP-7702).
+    /// Accounts that let contracts act in their name (EIP-7702).
     authorities: Vec<Signer>,
     /// Addresses that have been seen, and some that were only mentioned.
     addresses: Vec<Address>,
@@ -129,9 +129,9 @@ struct Draft {
     era: Era,
     base_fee: u128,
     blobs: u64,
-    /// What the transactions so far may use.
+    /// The gas that the transactions so far may use.
     gas: u64,
-    /// What the nonces will be after the transactions so far.
+    /// The next nonce of each account, after the transactions so far.
     nonces: BTreeMap<Address, u64>,
     transactions: Vec<Recovered<Transaction>>,
 }
@@ -224,7 +224,7 @@ impl Generator {
         address
     }
 
-    /// Somebody known, or now and then somebody new.
+    /// A known address, or now and then a new one.
     fn any_address(&mut self) -> Address {
         if self.rng.random_bool(0.2) {
             return self.new_address();

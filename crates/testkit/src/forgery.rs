@@ -11,16 +11,16 @@ mod transactions;
 
 use serde_json::{Value, json};
 
-/// What a forgery is about.
+/// The kind of answers that a forgery changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgedSubject {
     Receipts,
     Transactions,
     Logs,
     Blocks,
-    /// The head, `safe`, `finalized`, and which chain it is.
+    /// The head, `safe`, `finalized`, and the identity of the chain.
     Heads,
-    /// What no block contains: accounts, storage, simulations, fees.
+    /// Data that no block contains: accounts, storage, simulations, fees.
     State,
     /// Errors in place of answers.
     Errors,
@@ -31,7 +31,7 @@ type TrueNode<'a> = &'a dyn Fn(&str, Value) -> Value;
 
 macro_rules! forgeries {
     ($($(#[$about:meta])* $name:ident: $subject:ident,)*) => {
-        /// What a lying node changes in its answers.
+        /// A change that a lying node makes to its answers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Forgery {
             $($(#[$about])* $name,)*

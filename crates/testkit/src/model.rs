@@ -1,5 +1,5 @@
-//! What the archive should answer, found the slow way: every state of a chain in full, every block, and a search
-//! through all of it for each question.
+//! A slow reference for the answers of the archive: every state of a chain in full, every block, and a search through
+//! all of it for each question.
 
 use alloy_consensus::{Header, Sealed};
 use alloy_genesis::Genesis;
@@ -32,7 +32,7 @@ pub struct ModelTransaction<'a> {
     pub transaction: &'a Transaction,
     /// Who sent it.
     pub sender: Address,
-    /// What became of it.
+    /// Its receipt.
     pub receipt: &'a Receipt,
 }
 
@@ -53,7 +53,7 @@ pub struct MinedLog {
     pub log: Log,
 }
 
-/// Whether a filter wants a log: the obvious way.
+/// Whether a filter wants a log, checked in the most obvious way.
 pub fn matches(filter: &LogFilter, log: &Log) -> bool {
     let any_of = |wanted: &[B256], found: B256| wanted.is_empty() || wanted.contains(&found);
     (filter.addresses.is_empty() || filter.addresses.contains(&log.address))
@@ -104,17 +104,17 @@ impl Model {
         &self.blocks
     }
 
-    /// A block; the genesis is none.
+    /// A block; `None` for the genesis.
     pub fn block(&self, number: u64) -> Option<&BuiltBlock> {
         self.blocks.get(usize::try_from(number.checked_sub(1)?).ok()?)
     }
 
-    /// A header; the genesis has one.
+    /// A header, also that of the genesis.
     pub fn header(&self, number: u64) -> Option<&Sealed<Header>> {
         self.builder.header(number)
     }
 
-    /// Every account after a block. Of a block that is not there, every question has the answer nothing.
+    /// Every account after a block; `None` if there is no such block.
     pub fn state(&self, number: u64) -> Option<&BTreeMap<Address, StoredAccount>> {
         self.states.get(usize::try_from(number).ok()?)
     }

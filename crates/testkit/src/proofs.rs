@@ -95,7 +95,7 @@ impl ProvableStates {
         Self { chain, states, code, genesis, has_hints: false }
     }
 
-    /// The same with `eth_createAccessList`.
+    /// Answers `eth_createAccessList`, too.
     pub fn with_hints(self) -> Self {
         Self { has_hints: true, ..self }
     }
@@ -110,7 +110,7 @@ impl ProvableStates {
         }
     }
 
-    /// What a message reads.
+    /// The result of `eth_createAccessList`: the accounts and slots that a message reads.
     fn access_list(&self, call: &Value) -> Option<Value> {
         let request: TransactionRequest = serde_json::from_value(call["params"][0].clone()).ok()?;
         let BlockState { header, accounts, .. } = self.states.get(&block_of(&call["params"][1])?)?;
@@ -194,7 +194,7 @@ impl BlockState {
         Self { header: header.clone(), accounts: state.accounts().clone(), leaves: OnceLock::new() }
     }
 
-    /// The same where everyone has more of everything.
+    /// This state, in which everyone has more of everything.
     fn enriched(&self) -> Self {
         let mut accounts = self.accounts.clone();
         for stored in accounts.values_mut() {

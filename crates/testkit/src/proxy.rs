@@ -27,7 +27,7 @@ use messages::{read_message, write};
 pub use pruned::Pruned;
 use tampering::{off_by_one, tamper, upside_down};
 
-/// How the node behind it seems to be.
+/// The behaviour that the proxy gives the node behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Honest,
@@ -35,10 +35,10 @@ pub enum Mood {
     Dead,
     /// Requests are taken and never answered.
     Hung,
-    /// Who the node is and which blocks it has is told; any other question is taken and never answered.
+    /// Calls that identify the node or poll its blocks are answered; all others are taken and never answered.
     HungOnData,
     Slow(Duration),
-    /// Who the node is and which blocks it has is told at once, and what else it is asked after this time.
+    /// Calls that identify the node or poll its blocks are answered at once, all others after this time.
     SlowOnData(Duration),
     /// The data of blocks below this number was dropped, apart from the blocks themselves.
     Pruned {
@@ -50,7 +50,7 @@ pub enum Mood {
         make: NodeMake,
         below: u64,
     },
-    /// It says that it is syncing.
+    /// The node says that it is syncing.
     Syncing,
     /// A page for people instead of an answer.
     Html,
@@ -133,19 +133,19 @@ struct ProxyState {
     asked: Mutex<HashMap<String, u64>>,
     /// Whole HTTP replies, by the method that is answered with them.
     scripted: Mutex<HashMap<String, Arc<[u8]>>>,
-    /// What answers for proofs of state, and how it lies.
+    /// The states to give proofs of, and the lie about them.
     proofs: Mutex<Option<(Arc<ProvableStates>, Option<ProofLie>)>>,
     stopped: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
 
 impl Proxy {
-    /// In front of a node that takes its calls at `path`.
+    /// Starts a proxy in front of a node that takes its calls at `path`.
     pub fn start(node: SocketAddr, path: &'static str) -> Self {
         Self::start_with(node, path, None)
     }
 
-    /// In front of a node whose chain does not change, and whose replies are known once they were asked for.
+    /// Starts a proxy in front of a node whose chain does not change. Replies are asked for once and then taken from `known`.
     pub(crate) fn start_known(node: SocketAddr, path: &'static str, known: &Arc<KnownReplies>) -> Self {
         Self::start_with(node, path, Some(Arc::clone(known)))
     }
@@ -196,29 +196,30 @@ impl Proxy {
         lock(&self.shared.scripted).insert(method.to_owned(), reply.into());
     }
 
-    /// Answers a method as the node does again.
+    /// Lets the node answer a method again.
     pub fn forget_script(&self, method: &str) {
         lock(&self.shared.scripted).remove(method);
     }
 
-    /// Gives proofs of state from now on, and refuses them for other blocks as reth does. With a lie, proofs and all other answers about state are false.
+    /// Gives proofs of state from now on, and refuses them for other blocks as reth does. With a lie, proofs and all other answers
+    /// about state are false.
     pub fn prove_with(&self, proofs: &Arc<ProvableStates>, lie: Option<ProofLie>) {
         *lock(&self.shared.proofs) = Some((Arc::clone(proofs), lie));
     }
 
-    /// Calls of a method that came.
+    /// The number of calls of a method that came.
     pub fn asked_method(&self, method: &str) -> u64 {
         let asked = lock(&self.shared.asked);
         let of_method = |text: &str| text.strip_prefix(method).is_some_and(|params| params.starts_with('['));
         asked.iter().filter(|(text, _)| of_method(text)).map(|(_, count)| *count).sum()
     }
 
-    /// Calls that came, each of a batch counted.
+    /// The number of calls that came, each of a batch counted.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Relaxed)
     }
 
-    /// Requests that were answered, or whose connection was cut instead. What is set from then on does not change their replies.
+    /// The number of requests that were answered or whose connection was cut. Later changes do not affect their replies.
     pub fn replies(&self) -> u64 {
         self.shared.replies.load(Relaxed)
     }
@@ -242,7 +243,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Relaxed);
         self.shared.cut();
-        // Wakes the one who accepts, so that it sees that it is over.
+        // Wakes the accepting thread, which then sees `stopped`.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -363,7 +364,7 @@ impl ProxyState {
         lock(&self.scripted).get(method).cloned()
     }
 
-    /// What the node replies to a call or a batch.
+    /// The node's own reply to a call or a batch.
     fn true_reply(&self, request: &Value) -> io::Result<Value> {
         let Some(known) = &self.known else { return self.ask(self.node, request) };
         match request.as_array() {
@@ -430,7 +431,7 @@ impl ProxyState {
             } else if lie.is_some() {
                 lie_about_state(method, reply);
             } else if method == "eth_getProof" {
-                // Of a node that gives proofs, it is known which blocks it proves, and not that it lacks the method.
+                // As reth says about blocks that it cannot prove. The error of the node behind could say that it has no such method.
                 let error = json!({"code": -32000, "message": "distance to target block exceeds maximum proof window"});
                 *reply = json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
             }

@@ -1,4 +1,4 @@
-//! What an archive answers, compared with what the model of its chain knows.
+//! Compares the answers of an archive with the model of its chain.
 
 use crate::model::{MinedLog, Model, logs_of};
 use alloy_consensus::{Eip658Value, Transaction as _, TxReceipt, Typed2718};
@@ -22,7 +22,7 @@ pub struct Truth {
     filters: Vec<LogFilter>,
 }
 
-/// What is not as it should be.
+/// A fault that a comparison has found.
 #[derive(Debug)]
 pub enum Finding {
     /// The archive says that it cannot answer.
@@ -34,7 +34,7 @@ pub enum Finding {
 type Checked = Result<(), Finding>;
 
 impl Truth {
-    /// All that is known of a chain.
+    /// Collects the addresses, slots and filters that a chain can be asked about.
     pub fn new(model: Model) -> Self {
         let addresses: Vec<Address> = model.addresses().into_iter().collect();
         let slots = model.slots().into_iter().collect();
@@ -68,7 +68,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Whatever comes after the head is not known in any way.
+    /// Checks that nothing after the head is known.
     fn check_end(&self, snapshot: &Snapshot) -> Checked {
         let head = snapshot.head();
         let Some(known) = self.model.header(head) else {

@@ -42,7 +42,7 @@ impl Branches {
 
     /// Imports a block after the block that it names as its parent.
     pub(super) fn import(&mut self, rlp: &Bytes) -> Result<(), String> {
-        // What is no block goes to the archive, too: refusing it is the archive's business.
+        // Bytes that are no block go to the archive, too, because it has to refuse them.
         let Ok(block) = Block::decode(&mut rlp.as_ref()) else { return self.open.import(rlp) };
         let (hash, parent) = (block.header.hash_slow(), block.header.parent_hash);
         if self.accepted.contains_key(&hash) {

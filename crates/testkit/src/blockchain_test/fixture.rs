@@ -24,7 +24,7 @@ pub struct BlockchainTest {
     pub post_state: BTreeMap<Address, ExpectedAccount>,
     /// State root after all blocks, where the test states it in place of the accounts.
     pub post_state_root: Option<B256>,
-    /// What the test says about its network beside the name.
+    /// The settings of the network that the test states beside its name.
     pub(super) config: Map<String, Value>,
     genesis_header: Map<String, Value>,
     pre: BTreeMap<Address, ExpectedAccount>,
@@ -80,7 +80,7 @@ impl BlockchainTest {
         stated("gasUsed") || stated("number") || stated("bloom") || !empty_roots
     }
 
-    /// The genesis of its chain, under some rules.
+    /// The genesis of the test's chain, under these rules.
     pub(super) fn genesis(&self, config: ChainConfig) -> Result<Genesis, String> {
         let header = &self.genesis_header;
         let text = |key: &str| header.get(key).and_then(Value::as_str);
@@ -118,7 +118,7 @@ fn allocated(account: &ExpectedAccount) -> GenesisAccount {
     }
 }
 
-/// A block that must be accepted is there in decoded form, too, and names no exception.
+/// Reads a block. One that must be accepted is there in decoded form, too, and names no exception.
 fn block(block: &Value) -> Result<TestBlock, String> {
     let text = block.get("rlp").and_then(Value::as_str).ok_or("a block has no rlp")?;
     // Some tests of invalid RLP are not even hexadecimal; their text is as good as any other wrong bytes.

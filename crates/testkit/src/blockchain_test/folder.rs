@@ -16,7 +16,7 @@ use std::{
 /// Names the folder of Ethereum's official blockchain tests.
 const OFFICIAL_TESTS: &str = "CHAINGATE_BLOCKCHAIN_TESTS";
 
-/// What became of many tests.
+/// The outcomes of many tests.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Files that held tests.

@@ -1,4 +1,4 @@
-//! What the transactions of a random chain do.
+//! The actions of the transactions of a random chain.
 
 use super::{BURNER, Era, FACTORY, Generator, LOGGER, OLD_FACTORY, RELAY, REVERTER, envelope::TestAction};
 use crate::{

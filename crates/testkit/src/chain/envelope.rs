@@ -13,7 +13,7 @@ use rand::{Rng, seq::IndexedRandom};
 /// As many blobs as the first fork that has them allows in a block.
 const BLOBS_PER_BLOCK_MAX: u64 = 6;
 
-/// What a transaction does, whatever its type.
+/// The recipient, value, data and gas of a transaction, whatever its type.
 #[derive(Debug, Clone)]
 pub(super) struct TestAction {
     pub(super) to: TxKind,

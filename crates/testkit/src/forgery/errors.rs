@@ -19,7 +19,7 @@ impl Forgery {
                 | "eth_estimateGas"
                 | "eth_getProof"
         );
-        // What tells of the head and of the chain is answered.
+        // Calls that poll the head or identify the node are answered.
         let is_greeting = matches!(
             method,
             "eth_chainId" | "net_version" | "eth_syncing" | "eth_blockNumber" | "web3_clientVersion"

@@ -1,4 +1,4 @@
-//! What is asked, and the true answers: those of a node that is asked directly.
+//! Calls with their true answers, which a node gives when it is asked directly.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -21,12 +21,12 @@ const WITH_UNCLES_MAX: u64 = 4;
 /// Longer answers are left out: reading them takes most of the time, and they are of the same kinds.
 const ANSWER_BYTES_MAX: usize = 20_000;
 
-/// What an answer is made from.
+/// The data that an answer is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// Blocks, which can be proven.
     Blocks,
-    /// State, fees, and what else no header commits to.
+    /// State, fees, and other data that no header commits to.
     State,
 }
 
@@ -36,7 +36,7 @@ pub struct KnownCall {
     pub method: &'static str,
     pub params: Value,
     pub kind: AnswerKind,
-    /// The reply, of which [`super::judge`] compares what must be equal.
+    /// The reply of the node, which [`super::judge`] compares with the gateway's.
     pub(super) truth: Value,
 }
 
@@ -52,7 +52,7 @@ impl KnownCall {
     }
 }
 
-/// A chain that does not change, the node that has it, and what is asked about it.
+/// A chain that does not change, the node that has it, and calls about it.
 #[derive(Debug)]
 pub struct TrueChain {
     pub name: &'static str,
@@ -64,9 +64,9 @@ pub struct TrueChain {
     /// Hashes of all blocks.
     pub(super) hashes: HashSet<String>,
     pub(super) known: Arc<KnownReplies>,
-    /// What its nodes prove state with.
+    /// The states that its nodes give proofs of.
     proofs: Option<Arc<ProvableStates>>,
-    /// Which calls each lie changes the answers to, by the name of the lie.
+    /// The calls that each lie changes the answers to, by the name of the lie.
     forged: Mutex<HashMap<String, Vec<usize>>>,
 }
 
@@ -187,7 +187,7 @@ fn example_query(method: &Method) -> Query<BlockParam> {
     method.example_query().expect("the parameters of an example are valid")
 }
 
-/// Whether a call without parameters is answered about the chain.
+/// Whether a method takes a call without parameters and answers about the chain.
 fn is_about_chain(method: &Method) -> bool {
     match example_query(method) {
         Query::Gateway(query) => match query {
@@ -207,7 +207,7 @@ fn is_about_chain(method: &Method) -> bool {
 
 type CallList = Vec<(&'static str, Value)>;
 
-/// What is about no block in particular.
+/// Calls about no block in particular.
 fn about_chain() -> CallList {
     let unknown = format!("0x{}", "ab".repeat(32));
     let without_params = METHODS.iter().filter(|method| is_about_chain(method));

@@ -17,7 +17,7 @@ use crate::proxy::{Mood, Proxy};
 /// How long a gateway may take to know its head. One that has only liars may never know it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long it may take once the honest nodes are there.
+/// How long a gateway may take to know its head once the honest nodes are there.
 const HONEST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Wrong answers of one cell that are described.
@@ -39,20 +39,20 @@ pub trait RunningGateway: Send {
 /// Starts a gateway in front of nodes with these URLs.
 pub type StartGateway<'a> = &'a (dyn Fn(&[String]) -> Box<dyn RunningGateway> + Sync);
 
-/// What became of the calls of one method.
+/// Counts of the calls of one method, by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MethodFigures {
     pub calls: u64,
     pub wrong: u64,
     pub failed: u64,
-    /// What nodes that decide said in place of the truth: another head, or that something is not there.
+    /// Untrue answers that the honest nodes cannot outvote: another head, or that something is not there.
     pub decided: u64,
     /// Wrong answers once the liars were honest again.
     pub wrong_after: u64,
     pub failed_after: u64,
 }
 
-/// What became of the calls of one cell.
+/// The outcomes of the calls of one cell.
 #[derive(Clone, Debug)]
 pub struct CellReport {
     pub chain: &'static str,
@@ -188,7 +188,7 @@ fn panics(operator: SocketAddr) -> Vec<String> {
     })
 }
 
-/// The lines of the metrics whose name with its labels, and value, are such.
+/// The lines of the metrics for whose name (with labels) and value `are_such` returns `true`.
 fn metrics(operator: SocketAddr, are_such: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let page = get(operator, "/metrics");
     let is_such = |line: &&str| line.rsplit_once(' ').is_some_and(|(name, value)| are_such(name, value));
@@ -219,7 +219,7 @@ impl Trial<'_> {
         reply
     }
 
-    /// Waits until the gateway has seen what is different in a phase, if it ever does.
+    /// Waits until the gateway has seen the nodes of a phase, if it can.
     fn wait_for_phase(&self, phase: &Phase, course: Course) {
         if !phase.liars_lie || phase.honest_are_there && course != Course::Beside {
             self.wait_for_head(|told| *told == self.chain.head, HONEST_HEAD_TIMEOUT);

@@ -18,13 +18,13 @@ pub enum StateTrust {
     Proven,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerVerdict {
     Right,
     /// An error that says that there is no answer now.
     Failed,
-    /// Not the truth, and only nodes that decide can have said so: that something is not there, or another head.
+    /// An untrue answer that the honest nodes cannot outvote: another head, or that something is not there.
     Decided,
     Wrong,
 }

@@ -1,4 +1,4 @@
-//! What liars say, and when the honest nodes are there.
+//! The lies of nodes, and the times at which the honest nodes are there.
 
 use std::net::SocketAddr;
 
@@ -6,30 +6,30 @@ use crate::forgery::{ForgedSubject, Forgery};
 use crate::proofs::ProofLie;
 use crate::proxy::Mood;
 
-/// What all liars of a cell do.
+/// The lie that all liars of a cell tell.
 #[derive(Clone, Debug)]
 pub struct NodeLie {
     pub name: String,
     pub(super) mood: Mood,
-    /// How they lie about proofs of state, and with it about all state.
+    /// The lie about proofs of state, and with it about all state.
     pub(super) proof: Option<ProofLie>,
-    /// Whether nodes that decide may move the head with it.
+    /// Whether the liars may move the head with it where the honest nodes cannot outvote them.
     pub(super) about_heads: bool,
     /// The node of the chain that liars pretend to be of.
     pub(super) other: Option<SocketAddr>,
     pub course: Course,
 }
 
-/// When honest nodes are there. In the end they all are, and the liars are honest, too, unless there are only liars.
+/// The times at which honest nodes are there. At the end all are, and the liars are honest, too, except in `OnlyLiars`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// All the time.
+    /// The honest nodes are there all the time.
     Beside,
     /// The liars are there first.
     LiarsFirst,
-    /// They die, and come back later.
+    /// The honest nodes die, and come back later.
     OnlyLiarsLeft,
-    /// Never.
+    /// The honest nodes are never there.
     OnlyLiars,
 }
 

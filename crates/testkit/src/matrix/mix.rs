@@ -11,7 +11,7 @@ pub struct NodeMix {
     pub name: &'static str,
     pub liars: usize,
     pub nodes: usize,
-    /// What honest nodes wait before each reply.
+    /// The delay of honest nodes before each reply.
     pub honest_delay: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What nodes of other makes reply where they have dropped what is old, from their sources and issue threads.
+//! Replies of nodes of other makes about old data that they have dropped, from their sources and issue threads.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub enum NodeMake {
     Reth,
 }
 
-/// What a node is asked for.
+/// The kind of data that a call asks a node for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DroppedData {
     /// A value of the state of an old block.
@@ -100,7 +100,7 @@ impl NodeMake {
     }
 }
 
-/// What a call asks for, if these nodes reply in their own way to it.
+/// The kind of data that a call asks for, if these nodes reply to it in their own way.
 fn dropped_data(below: u64, node: TrueResult<'_>, call: &Value, result: &Value) -> Option<DroppedData> {
     let params = &call["params"];
     let is_old = |block: Option<u64>| block.is_some_and(|block| block < below);

@@ -77,8 +77,8 @@ fn refused_log(name: &str, comment: &str, log: Vec<u8>) -> (String, Value) {
     test.finish(name, comment)
 }
 
-/// The block as a client makes it that decodes deposits by the ABI: the same, but for the hash of the requests, as on
-/// a chain with another deposit contract.
+/// The block of a client that decodes deposits by the ABI. Only the hash of its requests differs from a block on a chain
+/// with another deposit contract.
 fn block_of_lenient_client(log: &[u8]) -> Block {
     let mut other = TestWriter::with(NETWORK, accounts(), |genesis| {
         genesis.config.deposit_contract_address = Some(Address::repeat_byte(1));
@@ -88,7 +88,7 @@ fn block_of_lenient_client(log: &[u8]) -> Block {
     block
 }
 
-/// The five fields as the offsets and sizes in the log say.
+/// The hash of the deposit request whose five fields are found by the offsets and sizes in the log.
 fn requests_hash(log: &[u8]) -> B256 {
     let number = |at: usize| U256::from_be_slice(&log[at..at + 32]).to::<usize>();
     let fields = (0..FIELDS.len()).flat_map(|field| {
@@ -100,7 +100,7 @@ fn requests_hash(log: &[u8]) -> B256 {
     requests.requests_hash()
 }
 
-/// What the deposit contract emits.
+/// The data of a log as the deposit contract emits it.
 fn deposit_log() -> Vec<u8> {
     let mut log = words(&FIELDS.map(|(offset, _)| U256::from(offset))).to_vec();
     for (index, (offset, size)) in FIELDS.into_iter().enumerate() {
