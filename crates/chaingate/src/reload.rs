@@ -36,13 +36,13 @@ pub fn is_changed_at_once(section: &str, key: &str) -> bool {
     CHANGED_AT_ONCE.iter().any(|(of, name)| *of == section && (*name == key || *name == "*"))
 }
 
-/// What came of a reload; an error has every mistake of the file with its line.
+/// The outcome of a reload; an error has every mistake of the file with its line.
 pub type ReloadOutcome = Result<ReloadReport, String>;
 
 /// A request to reload, with where its outcome goes.
 pub type ReloadRequest = Option<oneshot::Sender<ReloadOutcome>>;
 
-/// Asks the thread that reloads, and gives its outcome.
+/// Asks the thread that reloads, and returns the outcome.
 pub fn request(requests: &SyncSender<ReloadRequest>) -> impl Future<Output = ReloadOutcome> + Send + use<> {
     let (reply, outcome) = oneshot::channel();
     let sent = requests.try_send(Some(reply));
@@ -63,12 +63,12 @@ pub struct Reloader {
     gateway: Arc<GatewayState>,
     feed: FeedHandle,
     plans: CurrentPlans,
-    /// The file at the start. What a reload cannot change is in effect as it says.
+    /// The text of the file at the start, which is in effect for all keys that a reload cannot change.
     started: String,
     running: RunningConfig,
 }
 
-/// What was read last.
+/// The configuration that was read last.
 struct RunningConfig {
     text: String,
     remote: PoolConfig,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Reloader {
 }
 
 impl Reloader {
-    /// `config` and `text` are in effect.
+    /// `config` and `text` are the configuration in effect and the text of its file.
     pub fn new(
         read: ReadConfig,
         config: &Config,
@@ -94,7 +94,7 @@ impl Reloader {
         Self { read, gateway, feed, plans, started: text, running }
     }
 
-    /// Reads the file again. It blocks: nodes that go stay until those that come are known, or until a time is over.
+    /// Reads the file again. Blocks until the new nodes are known or a timeout is over, because the old ones serve until then.
     pub fn reload(&mut self) -> ReloadOutcome {
         let outcome = (self.read)().and_then(|(config, text)| self.change(&config, text));
         match &outcome {
@@ -110,7 +110,7 @@ impl Reloader {
     fn change(&mut self, config: &Config, text: String) -> ReloadOutcome {
         let mut report = report(&self.started, &self.running.text, &text);
         self.name_what_needs_a_restart(&mut report, config);
-        // What can fail comes first.
+        // Steps that can fail come first.
         if let (Some(certificate), Some(files)) = (self.gateway.certificate(), &config.listen.server.tls) {
             let _is_another = certificate.replace(files).map_err(|error| error.to_string())?;
         }
@@ -129,7 +129,7 @@ impl Reloader {
         Ok(report)
     }
 
-    /// Keys that a reload changes, but not from the state in which this gateway is.
+    /// Adds keys to `needs_restart` that a reload can change in general, but not on this gateway.
     fn name_what_needs_a_restart(&self, report: &mut ReloadReport, config: &Config) {
         let keeps_tls = self.gateway.certificate().is_some() == config.listen.server.tls.is_some();
         let keeps_source = self.gateway.answers().remote().is_some() != config.remote.nodes.is_empty();
@@ -141,7 +141,7 @@ impl Reloader {
                 report.needs_restart.extend(moved);
             }
         }
-        // Its default depends on the number of nodes.
+        // The default of `state` depends on the number of nodes.
         if self.running.remote.state != config.remote.state {
             report.needs_restart.push("integrity.state".to_owned());
         }
@@ -150,7 +150,8 @@ impl Reloader {
     }
 }
 
-/// What a reload changes at once, compared with the file before, and what waits for a restart, compared with the file at the start.
+/// Keys that take effect at once, compared with the file before, and keys that wait for a restart, compared with the file at the
+/// start.
 fn report(started: &str, before: &str, after: &str) -> ReloadReport {
     let is_at_once = |path: &String| {
         let (section, key) = path.rsplit_once('.').unwrap_or(("", path));

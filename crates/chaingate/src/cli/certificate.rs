@@ -72,18 +72,18 @@ pub(super) fn watch(certificate: Arc<ServedCertificate>, supervisor: &Supervisor
     thread::Builder::new().name("certificate".to_owned()).spawn(run).map(drop)
 }
 
-/// The files of the certificate as they were seen.
+/// Watches the files of the certificate.
 #[derive(Debug)]
 struct CertificateWatch {
     certificate: Arc<ServedCertificate>,
     /// The state of the files that were read.
     read: Option<FilesState>,
-    /// Their state when they were looked at last.
+    /// The state of the files when they were looked at last.
     seen: Option<FilesState>,
     reported: Instant,
 }
 
-/// What changes when the files are written or replaced: for each its length, its inode and its time of change.
+/// Facts that change when the files are written or replaced: the length, the inode and the time of change of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FilesState(Vec<Option<(u64, u64, i64, i64)>>);
 
