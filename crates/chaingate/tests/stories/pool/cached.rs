@@ -1,4 +1,4 @@
-//! Answers that are kept, and what they must not get in the way of.
+//! Answers that are kept, and calls that they must not get in the way of.
 
 use archive::Archive;
 use serde_json::json;
@@ -50,7 +50,7 @@ fn callers_that_do_not_read_cost_only_their_own_account() {
     drop(streams);
 }
 
-/// What is large is proven, searched and written in the pool, and what is small is not worth a thread.
+/// Large data is proven, searched and written in the thread pool; small data is not worth a hand-off.
 #[test]
 fn large_blocks_are_proven_and_large_answers_made_in_the_pool() {
     let chain = Demo::with("");

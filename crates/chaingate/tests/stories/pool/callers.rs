@@ -15,13 +15,13 @@ use crate::gateway_under_test::call;
 const CALLS_PER_SECOND: u32 = 500;
 const CALLERS: u32 = 4;
 
-/// How long the trouble lasts: `CHAINGATE_STORM_SECONDS`, or so many seconds.
+/// How long the trouble lasts: `CHAINGATE_STORM_SECONDS`, by default `seconds`.
 pub(super) fn storm_time(seconds: u64) -> Duration {
     let said = std::env::var("CHAINGATE_STORM_SECONDS");
     Duration::from_secs(said.map_or(seconds, |seconds| seconds.parse().unwrap()))
 }
 
-/// One who asks.
+/// A caller with one connection.
 pub(super) struct Caller {
     wire: TestConnection,
     pub(super) rng: StdRng,
@@ -33,7 +33,7 @@ impl Caller {
     }
 }
 
-/// What the trouble is about, and whether it may go on.
+/// The progress of the trouble: its present scene, and whether its time is over.
 pub(super) struct Stage<'a> {
     scene: &'a AtomicUsize,
     started: Instant,
@@ -47,13 +47,13 @@ impl Stage<'_> {
         self.scene.store(scene, Relaxed);
     }
 
-    /// Whether it has been enough, or a caller has seen what must not be.
+    /// Whether the time is over, or a caller has failed.
     pub(super) fn is_over(&self) -> bool {
         self.started.elapsed() >= self.time || (self.is_lost)()
     }
 }
 
-/// Lets callers ask again and again until the trouble has ended. Tells how long each call took, and during which scene.
+/// Lets callers ask again and again until the trouble has ended. Returns how long each call took, and during which scene.
 pub(super) fn ask_during(
     front: &Front,
     time: Duration,
@@ -69,7 +69,7 @@ pub(super) fn ask_during(
                 scope.spawn(move || steadily(caller, ask, over, scene))
             })
             .collect();
-        // Also when the trouble fails, or the callers would never end.
+        // The callers also end when the trouble fails.
         let end = End(over);
         let is_lost = || callers.iter().any(thread::ScopedJoinHandle::is_finished);
         trouble(&Stage { scene, started: Instant::now(), time, is_lost: &is_lost });
@@ -124,7 +124,7 @@ impl Times {
         eprintln!("{name}: {calls} calls, p50 {p50:?}, p95 {p95:?}, p99 {p99:?}, p99.9 {most:?}");
     }
 
-    /// A busy machine may be slower than the rate; what counts is what the calls came to.
+    /// Checks that at least a twentieth of the calls was made. A busy machine may be slower than the rate.
     pub(super) fn are_many(&self, time: Duration) {
         let wanted = u64::from(CALLS_PER_SECOND) * time.as_secs() / 20;
         assert!(self.calls() as u64 >= wanted, "hardly a call was made: {}", self.calls());

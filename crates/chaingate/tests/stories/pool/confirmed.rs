@@ -52,7 +52,7 @@ fn forgeries() -> impl Iterator<Item = Forgery> {
     about_state.filter(move |forgery| !others.contains(forgery)).copied()
 }
 
-/// A story in which some nodes lie.
+/// A mix of lying and honest nodes.
 #[derive(Clone, Copy)]
 struct Liars {
     lying: usize,
@@ -202,7 +202,7 @@ fn a_node_that_fails_or_hangs_costs_no_answer() {
     }
 }
 
-/// What a node says that a quorum contradicts is a fact about the node: it is told, counted, and asked less.
+/// A node whose answer a quorum contradicts is reported, counted, and asked less.
 #[test]
 fn a_node_that_a_quorum_contradicts_is_taken_for_a_liar() {
     let chain = Demo::with("");
@@ -223,7 +223,7 @@ fn a_node_that_a_quorum_contradicts_is_taken_for_a_liar() {
     }
 }
 
-/// As many nodes are asked as a quorum needs, and equal calls in flight share what they say.
+/// As many nodes are asked as a quorum needs, and equal calls in flight share their answers.
 #[test]
 fn a_confirmed_answer_costs_as_many_calls_as_a_quorum_has_nodes() {
     let chain = Demo::with("");
@@ -303,7 +303,7 @@ fn what_liars_confirmed_is_forgotten_when_one_of_them_is_proven_wrong() {
 /// Longer than anybody should wait for a node that hangs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Nodes that answer polls and hang on calls are not seen as down.
+/// Starts three nodes, of which `count` answer polls, so that they are not seen as down, and hang on calls.
 fn with_hanging(count: usize) -> (Demo, Vec<Proxy>, Front, Vec<Question>) {
     let chain = Demo::with("");
     let timeout = CALL_TIMEOUT.as_millis();

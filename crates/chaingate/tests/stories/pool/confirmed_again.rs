@@ -1,5 +1,5 @@
-//! What only a quorum has confirmed: it is asked again after a time and when its nodes say otherwise, and served while nobody
-//! can be asked.
+//! Answers that only a quorum has confirmed: they are asked again after a time and when their nodes say otherwise, and served
+//! while nobody can be asked.
 
 use std::thread;
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn what_all_nodes_lied_about_is_right_within_the_time() {
     let reformed = Reformed::with(300);
     thread::sleep(Duration::from_millis(300));
     assert_eq!(reformed.still_wrong(), 0);
-    // What is proven is not asked again.
+    // Proven answers are not asked again.
     let hash = reformed.chain.blocks[290].hash;
     let whole = format!(r#"["{hash}",true]"#);
     let asked =
@@ -102,8 +102,8 @@ fn what_all_nodes_lied_about_is_right_within_the_time() {
     assert_eq!((before, asked()), (1, 1));
 }
 
-/// The nodes name the true block of a transaction now. So they have lied about its number before, and everything that they
-/// have said is asked again at once.
+/// The nodes now name the true block of a transaction. So they have lied about its number before, and all their answers are
+/// asked again at once.
 #[test]
 fn what_nodes_said_is_asked_again_when_they_say_otherwise() {
     let reformed = Reformed::with(3_600_000);
@@ -145,8 +145,8 @@ fn what_was_confirmed_is_served_while_nobody_can_confirm_it_again() {
     assert_eq!(ask(&unknown).error(), "-32002 resource unavailable");
 }
 
-/// Methods whose example fails with one of three nodes left, although it was answered before: what is never cached, because it
-/// may change any moment.
+/// Methods that are never cached, because their answers may change at any moment: their examples fail with one of three nodes
+/// left, although they were answered before.
 const FAIL_ALONE: [&str; 0] = [];
 
 /// Every method of the list is asked while all nodes are there, and again when two of three are dead.

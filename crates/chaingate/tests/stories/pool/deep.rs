@@ -1,4 +1,4 @@
-//! What is believed about blocks below the window, which nobody has watched.
+//! Answers about blocks below the window, which nobody has watched, and the nodes that are believed.
 
 use std::thread;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const UNAVAILABLE: i64 = -32002;
 /// Blocks that are below the window in any case.
 const DEEP: std::ops::Range<u64> = 2..22;
 
-/// So many nodes of one chain, the first of which has other blocks below the window.
+/// Nodes of one chain, the first of which has other blocks below the window.
 struct Dispute {
     proxies: Vec<Proxy>,
     front: Front,
@@ -51,7 +51,7 @@ fn two_nodes_that_disagree_about_a_deep_block_are_not_believed() {
         let reply = dispute.front.ask(BY_NUMBER, &block(number));
         assert_eq!(reply["error"]["code"], UNAVAILABLE, "{reply}");
     }
-    // It is the block that is in dispute, and not the node.
+    // Only the block is in dispute, not the node.
     dispute.proxies[0].set(Mood::Honest);
     let truth = outcome(&dispute.chain.call(BY_NUMBER, &block(7)));
     assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &block(7))), truth);
@@ -93,7 +93,7 @@ fn a_liar_that_is_left_alone_is_not_believed_about_deep_blocks() {
         let reply = dispute.front.ask(BY_NUMBER, &block(number));
         assert_eq!(reply["error"]["code"], UNAVAILABLE, "{reply}");
     }
-    // What the head commits to is proven, whoever delivers it.
+    // A block that the head commits to is proven, whoever delivers it.
     let recent = block(long::BLOCKS - 1);
     let truth = outcome(&dispute.chain.call(BY_NUMBER, &recent));
     assert_eq!(outcome(&dispute.front.ask(BY_NUMBER, &recent)), truth);
@@ -150,13 +150,13 @@ fn a_deep_transaction_is_in_a_block_that_the_nodes_agree_on() {
     }
 }
 
-/// Each place that is made up costs a look-up at all nodes, and the node that did so was asked as often as the others.
+/// Each invented block costs a look-up at all nodes, and the node that invented them was asked as often as the others.
 #[test]
 fn a_node_that_makes_places_up_is_asked_after_the_others_and_not_convicted() {
     let (proxies, front, node, chain) = misplaced(3);
     // The liar is asked first.
     proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Slow(Duration::from_millis(20))));
-    // It names the block above, so that no two of its lies are about the same block.
+    // The liar names the block above, so that no two of its lies are about the same block.
     let mut numbers = (2..long::BLOCKS - 257).step_by(3);
     let mut ask = || {
         let number = numbers.next().expect("a block is left") as usize;
@@ -193,7 +193,7 @@ fn a_node_that_does_not_have_the_block_it_names_is_outvoted() {
     assert!(proxies[0].asked_method("eth_getTransactionReceipt") > 0, "it was asked");
 }
 
-/// Its own blocks prove it wrong.
+/// The blocks of the node prove its own answer wrong.
 #[test]
 fn a_node_alone_is_not_believed_where_it_contradicts_itself() {
     let (_proxies, front, _node, chain) = misplaced(1);
@@ -201,7 +201,7 @@ fn a_node_alone_is_not_believed_where_it_contradicts_itself() {
     assert_eq!(front.ask(method, &params)["error"]["code"], UNAVAILABLE);
 }
 
-/// Which block it is in is proven once, for all transactions in it.
+/// The block of a number is proven once, for all transactions in it.
 #[test]
 fn a_deep_block_is_asked_for_once() {
     let chain = long::chain(2);

@@ -1,4 +1,4 @@
-//! Nobody of our own can answer.
+//! Partners answer while none of the own nodes can.
 
 use std::time::{Duration, Instant};
 
@@ -23,28 +23,28 @@ struct Outage {
     partner: Proxy,
     front: Front,
     chain: Demo,
-    /// Where the partner gets its answers from, if that is another chain.
+    /// The chain of the partner, if it is another one.
     _other: Option<Demo>,
 }
 
 impl Outage {
-    /// On the demo chain.
+    /// An outage on the demo chain.
     fn begin(partner: &str) -> Self {
         let rest = "[network]\nname = \"demo\"\n[cache]\nenabled = false\n";
         Self::of(Demo::with(""), None, &format!("{rest}{}", entry(partner)), false).probed()
     }
 
-    /// On a long chain, before the first head.
+    /// An outage on a long chain, which begins before the first head.
     fn from_the_start(partner: &str) -> Self {
         Self::of(long::node(&long::chain(2)), None, &long_rest(partner), true).probed()
     }
 
-    /// On a long chain.
+    /// An outage on a long chain.
     fn deep(partner: &str) -> Self {
         Self::of(long::node(&long::chain(2)), None, &long_rest(partner), false).probed()
     }
 
-    /// On a long chain, where partners answer other methods.
+    /// An outage on a long chain, where partners answer these methods.
     fn of_methods(methods: &[&str], partner: &str) -> Self {
         let rest = format!("[methods]\nfailover = {methods:?}\n{}", long_rest(partner));
         Self::of(long::node(&long::chain(2)), None, &rest, false).probed()
@@ -72,7 +72,7 @@ impl Outage {
         Self { node, partner, front, chain, _other: other }
     }
 
-    /// The partner says what the node would say.
+    /// Checks that the partner gives the answer that the node would give.
     fn compare(&self, method: &str, params: &str) {
         let reply = self.front.ask_as("growth", "", method, params);
         let truth = outcome(&self.chain.call(method, params));
@@ -82,7 +82,7 @@ impl Outage {
         }
     }
 
-    /// How many answers of partners the metrics tell of.
+    /// The number of answers of partners in the metrics.
     fn answers(&self) -> u64 {
         let page = get(self.front.operator, "/metrics");
         let name = "chaingate_partner_answers_total{reason=\"no_answer\"} ";
@@ -127,7 +127,7 @@ fn a_partner_answers_for_plans_that_have_failover() {
 
 #[test]
 fn a_partner_has_a_budget_and_methods() {
-    // It is asked for its chain, too.
+    // A call about its chain comes out of the budget, too.
     let outage = Outage::begin("calls_per_day = 3\nmethods = [\"eth_getStorageAt\"]");
     let ask = |method, params| outage.front.ask_as("growth", "", method, params);
     for _ in 0..2 {
@@ -297,7 +297,7 @@ fn a_lying_partner_is_not_believed_about_blocks() {
     }
 }
 
-/// What is in a block that the nodes have named is proven. That there is no such transaction is the partner's word.
+/// Data of a block that the nodes have named is proven. The absence of a transaction is the partner's word.
 #[test]
 fn answers_of_partners_say_how_far_they_are_verified() {
     let outage = Outage::of_methods(&["eth_getBlockReceipts", "eth_getTransactionReceipt"], PLENTY);
@@ -385,7 +385,7 @@ fn a_partner_has_no_more_time_than_a_call_has() {
     let begun = Instant::now();
     let reply = outage.front.ask_as("growth", "", "eth_getBlockReceipts", r#"["latest"]"#);
     assert_eq!(reply.error(), UNAVAILABLE);
-    // It is asked for the block, and then for its receipts.
+    // The partner is asked for the block, and then for its receipts.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
@@ -402,7 +402,7 @@ fn a_partner_answers_whatever_the_operator_lets_it() {
     let mut questions = questions::all(&outage.chain);
     // Logs are asked for in one piece, and this partner gives no more than its limit.
     questions.retain(|question| question.truth["code"] != -32005);
-    // The own pool is tried first, which takes its time.
+    // The own nodes are tried first, which takes time.
     questions.sort_by_key(|question| question.method);
     questions.dedup_by_key(|question| question.method);
     for Question { method, params, truth } in questions {

@@ -1,4 +1,4 @@
-//! What gas costs, computed from proven blocks.
+//! Gas prices, computed from proven blocks.
 
 use testkit::proxy::Proxy;
 
@@ -7,8 +7,8 @@ use super::long;
 use super::questions::outcome;
 use crate::demo::Demo;
 
-/// Nodes were asked what gas costs, and one of them could say anything.
-fn are_computed(chain: &Demo, network: &str, asked: &[(&str, &str, &str)]) {
+/// Compares gas prices with the node's own, and checks that no node was asked for them: one of them could name any price.
+fn assert_computed(chain: &Demo, network: &str, asked: &[(&str, &str, &str)]) {
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, network);
     for (method, params, verified) in asked {
         let reply = front.ask_as("custom", "", method, params);
@@ -23,7 +23,7 @@ fn are_computed(chain: &Demo, network: &str, asked: &[(&str, &str, &str)]) {
 #[test]
 fn fees_in_front_of_nodes_are_those_of_the_embedded_chain() {
     let blocks = long::chain(2);
-    are_computed(
+    assert_computed(
         &long::node(&blocks),
         "[network]\nname = \"long\"\n",
         &[
@@ -38,10 +38,10 @@ fn fees_in_front_of_nodes_are_those_of_the_embedded_chain() {
     );
 }
 
-/// How many blobs a block of a private chain may have is nothing that its headers tell.
+/// The headers of a private chain do not tell how many blobs a block may have.
 #[test]
 fn fees_of_blobs_on_an_unknown_chain_are_confirmed_by_a_quorum() {
-    are_computed(
+    assert_computed(
         &Demo::with(""),
         "[network]\nname = \"demo\"\n",
         &[

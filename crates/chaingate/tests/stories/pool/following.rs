@@ -113,7 +113,7 @@ fn stored_blocks_are_answered_with_all_nodes_dead() {
     assert_eq!(state["error"]["code"], UNAVAILABLE, "only blocks are stored: {state}");
 }
 
-/// What was kept before a restart is used again, and no node is asked for it.
+/// Blocks that were stored before a restart are used again, and no node is asked for them.
 #[test]
 fn stored_blocks_survive_a_restart() {
     let chain = long::chain(2);
@@ -174,7 +174,7 @@ fn the_newest_blocks_are_stored_within_the_limit() {
     until_stored(&front, STORED - 9, 64);
 }
 
-/// Without more nothing is fetched that was there before the first start.
+/// Without `from`, no block is fetched that was there before the first start.
 #[test]
 fn blocks_are_stored_from_the_first_start_on() {
     let chain = long::chain(2);
@@ -228,7 +228,7 @@ fn how_fast_older_blocks_are_stored() {
     }
 }
 
-/// Nodes of another chain than that of the stored blocks: they are not used, and nodes answer.
+/// Stored blocks of another chain than that of the nodes are not used, and nodes answer.
 #[test]
 fn stored_blocks_of_another_chain_are_not_used() {
     let (chain, other) = (long::chain(2), long::chain(3));
@@ -317,7 +317,7 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// With the first `blocks` of the chain.
+    /// Starts with the first `blocks` of the chain.
     pub(super) fn start(chain: HeavyChain, blocks: usize) -> (Self, Demo) {
         let folder = tempfile::tempdir().unwrap();
         let archive = Arc::new(Archive::open_or_create(folder.path(), &chain.genesis_json()).unwrap());
@@ -405,8 +405,8 @@ fn headers_for_log_queries_are_stored_within_the_limit() {
     assert_eq!((asked(10) > before.0, asked(35) > before.1), (true, false), "the newest ones are kept");
 }
 
-/// Of a range with more than 2,048 old blocks, the old part was what one node said. Now it is proven, however wide it is, and the
-/// headers that it took are kept. When there is no time for them, the error says so, and the next query gets further.
+/// Of a range with more than 2,048 old blocks, the old part was the word of one node. Now it is proven, however wide it is, and
+/// the headers that it took are kept. When there is no time for them, the error says so, and the next query gets further.
 #[test]
 fn logs_of_wide_old_ranges_are_proven() {
     let chain = long::chain_of(2_500, 1);
@@ -416,7 +416,7 @@ fn logs_of_wide_old_ranges_are_proven() {
     let rest = format!("{NETWORK}[limits]\nlog_timeout_ms = 4000\n");
     let front = Front::following(folder.path(), &urls, "", &rest);
     let logs = token_logs(1, 2_500);
-    // What the ends of the range are is known before the nodes fall silent.
+    // The blocks at the ends of the range are known before the nodes fall silent.
     assert!(front.ask("eth_getBlockByNumber", r#"["0x1",false]"#)["result"].is_object());
     proxies.iter().for_each(|proxy| proxy.script("eth_getBlockByNumber", Vec::new()));
     let reply = front.ask("eth_getLogs", &logs);

@@ -39,7 +39,8 @@ impl RunningGateway for Front {
     }
 }
 
-/// Lets some nodes tell each of these lies to a gateway that confirms state. No answer may be wrong, and none may fail where honest nodes are the quorum.
+/// Lets some nodes tell each of these lies to a gateway that confirms state. No answer may be wrong, and none may fail where
+/// honest nodes are the quorum.
 fn nothing_gets_through(chain: &TrueChain, forgeries: &[Forgery], mix: NodeMix, rest: &str) {
     let rest = format!("[network]\nname = \"demo\"\n{rest}");
     let start = |nodes: &[String]| -> Box<dyn RunningGateway> { Box::new(Front::unready(nodes, &rest)) };
@@ -62,7 +63,7 @@ fn demo_chain(node: &Demo) -> TrueChain {
     TrueChain::read("demo", node.public, NODE_PATH, BLOCKS)
 }
 
-/// Whatever a node says of a block's data is proven, and what nodes say of the state is confirmed.
+/// Block data from nodes is proven, and state is confirmed.
 #[test]
 fn every_reply_says_how_far_it_is_verified() {
     let chain = Demo::with("");
@@ -168,8 +169,8 @@ fn one_liar_of_three_changes_nothing_in_deep_blocks() {
     nothing_gets_through(&chain, Forgery::ALL, NodeMix::ONE_OF_THREE, "");
 }
 
-/// What liars say is true of the block's hash or is not told, also when nobody else is there. Most of these calls fail at their
-/// deadline, so that each of these tests takes long on any machine.
+/// Answers that contradict the hash of their block are not passed on, also when only liars are there. Most of these calls fail
+/// at their deadline, so that each of these tests takes long on any machine.
 fn no_majority_gets_through(mix: NodeMix, forgeries: &[Forgery]) {
     let node = Demo::with("");
     nothing_gets_through(&demo_chain(&node), forgeries, mix, "");

@@ -1,4 +1,4 @@
-//! A gateway whose chain is elsewhere.
+//! A gateway in front of nodes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,14 +25,14 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// In front of these nodes; `rest` is any other part of the configuration. Waits until it is ready.
+    /// Starts a gateway in front of these nodes; `rest` is any other part of the configuration. Waits until it is ready.
     pub(crate) fn of(nodes: &[String], rest: &str) -> Self {
         let front = Self::unready(nodes, rest);
         until("it is ready", || get(front.operator, "/ready").status == 200);
         front
     }
 
-    /// In front of one node that is seen through so many proxies.
+    /// Starts a gateway in front of one node that it sees through `count` proxies.
     pub(crate) fn behind(
         node: SocketAddr,
         path: &'static str,
@@ -45,7 +45,7 @@ impl Front {
         (proxies, front)
     }
 
-    /// Whether it takes this node for one that is down.
+    /// Whether the gateway takes this node for one that is down.
     pub(crate) fn sees_down(&self, node: &Proxy) -> bool {
         let address = node.address.to_string();
         let says_so = |line: &str| {
@@ -54,7 +54,7 @@ impl Front {
         get(self.operator, "/metrics").text().lines().any(says_so)
     }
 
-    /// Waits until the partner was probed and is of this chain. Before, it is not asked.
+    /// Waits until the partner was probed and is of this chain. Calls do not go to a partner before.
     pub(crate) fn wait_for_partner(&self) {
         let is_usable = |line: &str| line.starts_with("chaingate_partner_usable") && line.ends_with(" 1");
         until("the partner is usable", || get(self.operator, "/metrics").text().lines().any(is_usable));
@@ -68,7 +68,7 @@ impl Front {
         nodes.any(|each| is_node(each) && each["state"] == "silent")
     }
 
-    /// What is known of each node: the lowest block of each kind of old data that it has.
+    /// The known history of each node: the lowest block of each kind of old data that it has.
     pub(crate) fn histories(&self) -> Vec<Value> {
         let status = get(self.operator, "/status").json();
         let nodes = status["nodes"]["each"].as_array().unwrap();
@@ -81,13 +81,13 @@ impl Front {
         until("the histories are known", || self.histories().iter().all(is_known));
     }
 
-    /// Keeps no blocks, unless `rest` has a section `[follow]`.
+    /// Starts a gateway that keeps no blocks, unless `rest` has a section `[follow]`.
     pub(crate) fn unready(nodes: &[String], rest: &str) -> Self {
         let follow = if rest.contains("[follow]") { "" } else { "[follow]\nmode = \"off\"\n" };
         Self::start("", nodes, &format!("{rest}{follow}"))
     }
 
-    /// Keeps blocks in a directory; `follow` are lines of `[follow]`. Waits until it is ready.
+    /// Starts a gateway that keeps blocks in a directory; `follow` are lines of `[follow]`. Waits until it is ready.
     pub(crate) fn following(data_dir: &Path, nodes: &[String], follow: &str, rest: &str) -> Self {
         let front = Self::following_unready(data_dir, nodes, follow, rest);
         until("it is ready", || get(front.operator, "/ready").status == 200);
@@ -99,7 +99,7 @@ impl Front {
         Self::start(&top, nodes, &format!("{rest}[follow]\n{follow}\n"))
     }
 
-    /// Asks its nodes for their heads as often as it does without a setting.
+    /// Starts a gateway that polls its nodes at the default interval.
     pub(crate) fn polling_by_default(nodes: &[String], rest: &str) -> Self {
         Self::start_polling("", "", nodes, &format!("{rest}[follow]\nmode = \"off\"\n"))
     }
@@ -139,7 +139,7 @@ impl Front {
         Self { public, operator, server: Some(server), state, supervisor }
     }
 
-    /// What happens to its chain from now on.
+    /// The changes of its chain from now on.
     pub(crate) fn chain_changes(&self) -> ChainChanges {
         self.state.chain_changes()
     }

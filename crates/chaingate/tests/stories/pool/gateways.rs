@@ -15,8 +15,9 @@ use crate::process::Process;
 
 const LOG: &str = "info";
 
-/// How long two of three are away, and then all are there.
+/// The time for which two of three nodes are away.
 const ALONE: Duration = Duration::from_millis(900);
+/// The time for which all nodes are there, in between.
 const TOGETHER: Duration = Duration::from_millis(600);
 
 const CALM: usize = 0;
@@ -43,15 +44,16 @@ fn gateways_that_are_stopped_and_killed_cost_no_answer_while_one_is_left() {
     times.are_many(time);
 }
 
-/// The time that the promise is about, and what it is on a machine that has other things to do.
+/// The promised bound of the time of a call with two of three nodes frozen.
 const FROZEN_COST_MAX: Duration = Duration::from_millis(300);
+/// The bound on a machine that has other things to do.
 const FROZEN_COST_MAX_BUSY: Duration = Duration::from_secs(4);
 
 /// Calls went to nodes that were frozen until enough of them had failed, and took two seconds each.
 #[test]
 fn two_frozen_gateways_of_three_cost_little_time_from_the_first_call_on() {
     let mut questions = questions::all(&Demo::with(""));
-    // What needs no quorum: block data that is there. Uncles are fetched by several calls to one node, which took longest.
+    // Block data that exists needs no quorum. Uncles are fetched by several calls to one node, which took longest.
     questions.retain(|question| {
         (question.method.contains("Block") || question.method.contains("Uncle")) && question.truth.is_object()
     });

@@ -7,7 +7,7 @@ use testkit::anvil::Anvil;
 use testkit::ports::free_port;
 
 const ALICE: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
-/// What Alice creates first: a contract that logs what it is paid.
+/// The first contract that Alice creates. It logs the payments that it gets.
 pub(super) const BOX: &str = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 /// Returns `CALLVALUE PUSH0 MSTORE PUSH1 32 PUSH0 LOG0 STOP`.
 const BOX_CREATION: &str = "0x67345f5260205fa0005f5260086018f3";
@@ -18,7 +18,7 @@ const GENESIS_TIME: &str = "1700000000";
 /// So little that it never changes: anvil forgets to take it back when it takes blocks back.
 const BASE_FEE: &str = "7";
 
-/// What is true of one block.
+/// The true answers about one block.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     pub(super) block: Value,
@@ -28,17 +28,17 @@ pub(super) struct Truth {
     pub(super) logs: Value,
 }
 
-/// What is true of every block, by its number.
+/// The true answers about every block of a branch, by its number.
 pub(super) type Branch = Vec<Arc<Truth>>;
 
 /// Every branch that there has been, oldest first. Each is known before any node has it.
 pub(super) type Truths = Arc<RwLock<Vec<Branch>>>;
 
-/// Three nodes, and one that nobody else asks and that tells the truth.
+/// Three nodes, and a reference that only tests ask and that tells the truth.
 pub(super) struct Twins {
     reference: Anvil,
     nodes: Vec<Twin>,
-    /// What is paid in each block of the present branch. All of the chain follows from it.
+    /// The payment in each block of the present branch. All of the chain follows from these.
     payments: Vec<u64>,
     pub(super) truths: Truths,
 }
@@ -91,7 +91,7 @@ impl Twins {
     /// Replaces the newest blocks by as many others, which no node has yet.
     pub(super) fn branch_off(&mut self, depth: u64) {
         let first = self.head() + 1 - depth;
-        // Nobody was ever paid as much in another branch.
+        // No block of another branch has the same payment.
         self.payments[first as usize..].iter_mut().for_each(|payment| *payment += 1 << 32);
         reorganise(&self.reference, depth, &self.payments);
         let mut branch = self.truths.read().unwrap().last().unwrap()[..first as usize].to_vec();
@@ -99,7 +99,7 @@ impl Twins {
         self.truths.write().unwrap().push(branch);
     }
 
-    /// A node changes over to what [`branch_off`](Self::branch_off) has made.
+    /// A node changes over to the blocks that [`branch_off`](Self::branch_off) has made.
     pub(super) fn follow(&self, node: usize, depth: u64) {
         reorganise(&self.nodes[node].anvil, depth, &self.payments);
         self.is_like_the_others(node);
@@ -120,7 +120,7 @@ impl Twins {
         self.nodes[node].anvil.signal("KILL");
     }
 
-    /// Starts a killed node where it was, with nothing but block 0 at first.
+    /// Starts a killed node on its old port, with only block 0 at first, and lets it catch up.
     pub(super) fn start_again(&mut self, node: usize) {
         let twin = &mut self.nodes[node];
         twin.anvil = start(twin.port).expect("it was there before");

@@ -1,4 +1,4 @@
-//! Nodes whose replies want more memory than there is.
+//! Nodes whose replies need more memory than there is.
 
 use std::io::Write;
 use std::thread;
@@ -16,20 +16,22 @@ use crate::process::Process;
 
 const MIB: u64 = 1 << 20;
 
-/// What replies of nodes may take, and what else the gateway may need meanwhile: buffers that it keeps for the next
-/// replies, those that are too small to count, and threads.
+/// Memory that replies of nodes may take.
 const BUDGET: u64 = 16 * MIB;
+/// Memory that the gateway may need beside the budget: buffers that it keeps for the next replies, replies that are too
+/// small to count, and threads.
 const BESIDE: u64 = 96 * MIB;
 
-/// What a gateway may take beside both limits while replies are not read: copies while buffers grow, buffers that are kept
-/// for the next replies, and what the allocator has not given back yet.
+/// Memory that a gateway may take beside both limits while replies are not read: copies while buffers grow, buffers that are
+/// kept for the next replies, and memory that the allocator has not given back yet.
 const SLACK: u64 = 96 * MIB;
 
 const CALLERS: usize = 24;
 const CALLS: usize = 4;
 
-/// A reply that fits once into the share of its node, and what a bomb inflates to.
+/// The size of a reply that fits once into the share of its node.
 const LARGE: usize = 5 << 20;
+/// The size to which a bomb inflates.
 const INFLATED: usize = 48 << 20;
 
 fn reply(headers: &str, body: &[u8]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What is told when nodes cannot be used.
+//! Messages and metrics about nodes that cannot be used.
 
 use serde_json::Value;
 use testkit::forgery::Forgery;
@@ -48,7 +48,7 @@ fn about<'a>(log: &'a [Value], node: &'a str) -> Vec<&'a Value> {
     log.iter().filter(|record| record["fields"]["node"] == node).collect()
 }
 
-/// `/status` and the live view had one sentence, or none, for whatever kept a node from being used, and the log had the first cause.
+/// `/status` and the live view had one sentence, or none, whatever kept a node from being used, and the log only the first cause.
 #[test]
 fn the_state_of_a_node_says_why_it_is_down() {
     let chain = Demo::with("");
@@ -158,7 +158,7 @@ fn each_node_that_cannot_be_used_is_told_once_with_what_is_wrong_and_what_to_do(
         ("other-chain", "its chain id is", "chain_id in [network]"),
         ("unauthorized", "HTTP status 401", "credentials"),
         ("no-such-host", "its host name cannot be resolved", "DNS"),
-        // It waits for the rest of a request that it does not understand.
+        // A node without TLS waits for the rest of a request that it does not understand.
         ("plain", "the TLS handshake failed", "TLS"),
     ] {
         let told = about(&log, node);
@@ -169,7 +169,7 @@ fn each_node_that_cannot_be_used_is_told_once_with_what_is_wrong_and_what_to_do(
     }
 }
 
-/// With two of three nodes down it was null, because blocks of a minute or of a chain that mines on demand may stand still for long.
+/// With two of three nodes down the cause was null, because a chain with slow blocks or mining on demand may stand still for long.
 #[test]
 fn without_a_quorum_the_status_says_at_once_why_the_head_waits() {
     let chain = Demo::with("");

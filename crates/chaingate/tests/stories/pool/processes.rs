@@ -17,18 +17,18 @@ use super::reorg_consistency::Told;
 const MS: Duration = Duration::from_millis(1);
 const BLOCK_TIME: Duration = Duration::from_millis(200);
 
-/// Between the reorganisations of two nodes.
+/// The time between the reorganisations of two nodes.
 const DISAGREEMENT: Duration = Duration::from_millis(250);
 const DEPTH_MAX: u64 = 6;
 
 /// No node is replaced sooner than after this time, however quick it is.
 const HEDGE_DELAY_MIN: Duration = Duration::from_millis(5);
-/// What a stopped node may cost beyond the hedge delay.
+/// The time that a stopped node may cost beyond the hedge delay.
 const STOPPED_COST_MAX: Duration = Duration::from_millis(20);
-/// The same on a machine that has other things to do.
+/// The time that a stopped node may cost on a machine that has other things to do.
 const STOPPED_COST_MAX_BUSY: Duration = Duration::from_secs(4);
 
-/// What is the matter while a call is made.
+/// The state of the nodes while a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scene {
     Calm,
@@ -53,7 +53,7 @@ fn nodes_that_are_stopped_killed_and_reorganised_cost_no_answer_and_hardly_any_t
 
 /// How long two of three nodes are watched after they were frozen.
 const FROZEN_TIME: Duration = Duration::from_secs(1);
-/// The time that the promise is about.
+/// The promised bound of the time of a call with two of three nodes frozen.
 const FROZEN_COST_MAX: Duration = Duration::from_millis(300);
 
 /// A state that two of three nodes must confirm, while two are frozen: the third one proves it.
@@ -64,7 +64,7 @@ fn two_frozen_nodes_of_three_cost_no_read_of_the_state() {
     let front = Front::of(&twins.urls(), "[network]\nname = \"anvil\"\n[cache]\nenabled = false\n");
     let branch = twins.truths.read().unwrap()[0].clone();
     let ask = |caller: &mut Caller| {
-        // Nothing is proven of the state of anvil's first block.
+        // The state of anvil's first block cannot be proven.
         let number = caller.rng.random_range(1..branch.len());
         let reply = caller.ask("eth_getBalance", &format!(r#"["{BOX}","{number:#x}"]"#));
         assert_eq!(reply["result"], branch[number].balance, "block {number}: {reply}");

@@ -29,7 +29,7 @@ use crate::gateway_under_test::call;
 /// Gateways that are tried at the same time.
 const AT_ONCE: usize = 4;
 
-/// Has neither ether nor code.
+/// An account without ether and code.
 const NOBODY: &str = "0x00000000000000000000000000000000000000aa";
 
 /// No machine takes so long for a call, however busy it is.
@@ -63,7 +63,7 @@ impl World {
         )
     }
 
-    /// A gateway before nodes that give proofs, each as honest as it is said here.
+    /// A gateway in front of nodes that give proofs, each with its lie, or honest.
     fn front(&self, nodes: &[Option<ProofLie>], rest: &str) -> (Vec<Proxy>, Front) {
         let proxies: Vec<_> = nodes.iter().map(|_| Proxy::start(self.chain.public, "/v3/demo")).collect();
         for (proxy, lie) in proxies.iter().zip(nodes) {
@@ -74,7 +74,7 @@ impl World {
         (proxies, front)
     }
 
-    /// A gateway before three nodes that give proofs, a quorum of which must confirm the state.
+    /// A gateway in front of three nodes that give proofs, a quorum of which must confirm the state.
     fn confirming(&self, lie: Option<ProofLie>) -> (Vec<Proxy>, Front) {
         let proxies: Vec<_> = (0..3).map(|_| self.proxy()).collect();
         proxies.iter().for_each(|proxy| proxy.prove_with(&self.proofs, lie));
@@ -115,7 +115,7 @@ fn messages() -> Vec<Value> {
         json!({"from": NOBODY, "to": BOB.address, "value": "0x1"}),
         // The hash of the block before.
         json!({"data": "0x600143034060005260206000f3"}),
-        // What the miner has.
+        // The balance of the miner.
         json!({"data": "0x413160005260206000f3"}),
     ]
 }
@@ -140,17 +140,17 @@ fn questions(block: &str) -> Vec<(&'static str, String)> {
     questions
 }
 
-/// Asks everything and compares it with the embedded chain, byte for byte.
-fn all_is_true(world: &World, front: &Front, block: &str) {
-    are_true(world, front, questions(block));
+/// Asks all questions, and compares the replies with those of the embedded chain, byte for byte.
+fn assert_all_true(world: &World, front: &Front, block: &str) {
+    assert_true(world, front, questions(block));
 }
 
-/// The same for some of the questions about the newest block, of each kind.
-fn some_are_true(world: &World, front: &Front) {
-    are_true(world, front, questions("latest").into_iter().step_by(3));
+/// Asks some questions of each kind about the newest block, and compares the replies.
+fn assert_some_true(world: &World, front: &Front) {
+    assert_true(world, front, questions("latest").into_iter().step_by(3));
 }
 
-fn are_true(world: &World, front: &Front, questions: impl IntoIterator<Item = (&'static str, String)>) {
+fn assert_true(world: &World, front: &Front, questions: impl IntoIterator<Item = (&'static str, String)>) {
     for (method, params) in questions {
         let reply = front.ask_as("custom", "", method, &params);
         assert_eq!(reply.text(), world.truth(method, &params), "{method} {params}");
@@ -167,7 +167,7 @@ fn where_a_quorum_must_confirm_one_node_that_gives_proofs_is_enough() {
     for mood in [Mood::Hung, Mood::HungOnData, Mood::Dead] {
         let (proxies, front) = world.confirming(None);
         proxies[..2].iter().for_each(|proxy| proxy.set(mood));
-        are_true(&world, &front, questions("latest").into_iter().step_by(7));
+        assert_true(&world, &front, questions("latest").into_iter().step_by(7));
         assert!(metric(front.operator, "chaingate_confirmations_total{outcome=\"proven\"}") >= 1.0);
         assert_eq!(metric(front.operator, "chaingate_confirmations_total{outcome=\"failed\"}"), 0.0);
     }
@@ -191,10 +191,10 @@ fn proven_answers_are_those_of_the_embedded_chain_at_every_fork() {
     let world = World::new();
     let (_proxies, front) = world.front(&[None], "");
     for number in (4..HEAD_NUMBER).step_by(8) {
-        all_is_true(&world, &front, &format!("{number:#x}"));
+        assert_all_true(&world, &front, &format!("{number:#x}"));
     }
-    all_is_true(&world, &front, "earliest");
-    all_is_true(&world, &front, "latest");
+    assert_all_true(&world, &front, "earliest");
+    assert_all_true(&world, &front, "latest");
 }
 
 #[test]
@@ -231,17 +231,17 @@ fn one_liar_of_three_changes_no_proven_state() {
                 let world = &world;
                 scope.spawn(move || {
                     let (proxies, front) = world.front(&[Some(*lie), None, None], "");
-                    some_are_true(world, &front);
-                    // What is kept is as true once the liar has gone.
+                    assert_some_true(world, &front);
+                    // Answers that were kept are as true once the liar has gone.
                     proxies[0].prove_with(&world.proofs, None);
-                    some_are_true(world, &front);
+                    assert_some_true(world, &front);
                 });
             }
         });
     }
 }
 
-/// The only node lies. What it says is proven, or is not told.
+/// The only node lies. Its answers are proven, or are not passed on.
 #[test]
 fn a_liar_alone_changes_no_proven_state() {
     let world = World::new();
@@ -279,7 +279,7 @@ fn proofs_are_kept_for_further_questions() {
     }
 }
 
-/// What a call read is fetched at once when the same function is called at another block.
+/// Accounts and slots that a call read are fetched at once when the same function is called at another block.
 #[test]
 fn what_a_function_read_before_is_fetched_beforehand() {
     let world = World::new();
@@ -385,7 +385,7 @@ fn a_message_in_another_block_costs_no_more_than_the_hashes_that_a_block_can_ask
     assert_eq!((1..40).map(asked).sum::<u64>(), before, "headers that no block can ask for");
 }
 
-/// What no node proves is asked of a quorum.
+/// State that no node proves is asked of a quorum.
 #[test]
 fn what_no_node_proves_is_confirmed() {
     let world = World::new();
@@ -402,7 +402,7 @@ fn what_no_node_proves_is_confirmed() {
         assert_eq!(reply.text(), world.truth(method, &params), "{method} {params}");
         assert_eq!(reply.header("chaingate-verified"), Some("confirmed"), "{method} {params}");
     }
-    // They were asked for proofs until they had said that they have none.
+    // The nodes were asked for proofs until they had said that they have none.
     let proofs: u64 = proxies.iter().map(|proxy| proxy.asked_method("eth_getProof")).sum();
     assert!((1..=6).contains(&proofs), "{proofs}");
 }
@@ -456,7 +456,7 @@ fn a_genesis_file_that_is_no_use_is_refused() {
     assert!(open(missing).starts_with("[network] genesis: cannot read /nowhere/genesis.json"));
 }
 
-/// What a partner said of the state was passed on, whatever `[integrity] state` said.
+/// State from a partner was passed on without proofs, whatever `[integrity] state` said.
 #[test]
 fn state_that_a_partner_proves_is_proven() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What is asked, and the true answers: those that a node gives when it is asked directly.
+//! Questions with their true answers, which a node gives when it is asked directly.
 
 use demo::HEAD_NUMBER;
 use demo_builder::accounts::{ALICE, ERIN};
@@ -54,7 +54,7 @@ pub(super) fn all(node: &Demo) -> Vec<Question> {
 
 const UNAVAILABLE: i64 = -32002;
 
-/// Asks one of them and compares. That there is nothing takes a quorum to say, and not always is one left: such a call may fail.
+/// Asks one of the questions and compares. Only a quorum can say that there is nothing, so such a call may fail without one.
 pub(super) fn ask_any(caller: &mut Caller, questions: &[Question]) {
     let Question { method, params, truth } = &questions[caller.rng.random_range(0..questions.len())];
     let told = outcome(&caller.ask(method, params));
@@ -96,8 +96,8 @@ fn fixed() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a reply comes to. The total difficulty of a block is left out: no header commits to it, so that a gateway in front of
-/// nodes does not tell it.
+/// The result or error of a reply. The total difficulty of a block is left out: no header commits to it, so that a gateway in
+/// front of nodes does not tell it.
 pub(super) fn outcome(reply: &Value) -> Value {
     let outcome = reply.get("result").or_else(|| reply.get("error"));
     let mut outcome = outcome.cloned().unwrap_or_else(|| panic!("{reply}"));
@@ -107,8 +107,8 @@ pub(super) fn outcome(reply: &Value) -> Value {
     outcome
 }
 
-/// Whether all that two answers both say is the same. Nodes leave out what is younger than they are, and differ in what they
-/// add.
+/// Whether two answers are equal in all members that both have. Nodes leave out members that are younger than they are, and
+/// add different ones.
 pub(super) fn agree(truth: &Value, told: &Value) -> bool {
     match (truth, told) {
         (Value::Object(truth), Value::Object(told)) => {

@@ -1,4 +1,4 @@
-//! What a gateway has told its callers of a chain that is reorganised, call by call beside what is true.
+//! Compares the answers of a gateway about a chain that is reorganised with the truth, call by call.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::callers::Caller;
 use super::identical_nodes::{BOX, Branch, Truth, Truths};
 use super::questions::agree;
 
-/// Half of the questions are about so many blocks below the head, which reorganisations may reach.
+/// Half of the questions are about this many blocks below the head, which reorganisations may reach.
 const NEW_BLOCKS: usize = 12;
 
-/// What the gateway has told anybody so far.
+/// The place up to which the gateway has told its callers of the chain.
 pub(super) struct Told {
     truths: Truths,
-    /// Where it was at least when it said so. It may never be heard again to be anywhere before.
+    /// The earliest place that agrees with the answers so far. No later answer may be from a place before it.
     at: Mutex<Place>,
 }
 
@@ -28,16 +28,16 @@ struct Place {
     head: usize,
 }
 
-/// A question, and what is true of it on a branch. What names no block is true as of the block that the answer names.
+/// A question with its true answer on a branch. If it names no block, it is about the block that the answer names.
 struct Asked {
     method: &'static str,
     params: Value,
-    /// The newest block that it names.
+    /// The newest block that the question names.
     number: usize,
     truth: Box<Tells>,
 }
 
-/// What should have been told, on a branch, by an answer that may name its own block.
+/// Computes the true answer on a branch. The second argument is the given answer, which may name its own block.
 type Tells = dyn Fn(&Branch, &Value) -> Value;
 
 impl Told {
@@ -45,7 +45,7 @@ impl Told {
         Self { truths, at: Mutex::new(Place { branch: 0, head: 0 }) }
     }
 
-    /// Asks for something, and compares.
+    /// Asks a random question, and compares the answer.
     pub(super) fn ask(&self, caller: &mut Caller) {
         let at = *self.at.lock();
         let asked = self.question(&mut caller.rng, at.head);
@@ -100,7 +100,7 @@ impl Told {
         }
     }
 
-    /// Of any branch: what is asked for may have been lost, or be about to come.
+    /// A question about a transaction of any branch: it may have been lost, or be about to come.
     fn about_transaction(
         &self,
         rng: &mut StdRng,
@@ -120,7 +120,7 @@ impl Told {
 }
 
 impl Asked {
-    /// Where the gateway is if it gives this answer on a branch, which it cannot have left before `at`.
+    /// The place of the gateway if this answer is from this branch; `None` if it cannot be, or if the place is before `at`.
     fn place(&self, reply: &Value, at: Place, branch: usize, truths: &[Branch]) -> Option<Place> {
         // Nodes make the blocks of a branch one by one, and the gateway may see that.
         let lowest = if branch == at.branch { at.head } else { first_of_its_own(branch, truths) };
@@ -150,7 +150,7 @@ fn first_of_its_own(branch: usize, truths: &[Branch]) -> usize {
     both.take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
 }
 
-/// A null, or that the head is further down.
+/// Whether a reply is null, or an error that says that the head is further down.
 fn is_nothing(reply: &Value) -> bool {
     reply.get("result").map_or(reply["error"]["code"] == -32602, Value::is_null)
 }
@@ -168,8 +168,8 @@ fn about_block(number: usize, method: &'static str, params: Value, truth: fn(&Tr
     asked(number, method, params, move |branch, _| branch.get(number).map_or(Value::Null, |of| truth(of)))
 }
 
-/// Not of a new block, and perhaps that of the next one: anvil answers for another block when it is asked for the state of
-/// its newest one while it makes or takes back blocks. Asked directly it does so too, and nobody can see it.
+/// A balance at an old block, or at the next one: anvil answers for another block when it is asked for the state of its newest
+/// one while it makes or takes back blocks. It also does so without a gateway, and its answer does not show it.
 fn balance(number: usize) -> Asked {
     asked(number, "eth_getBalance", json!([BOX, format!("{number:#x}")]), move |branch, told| {
         let balances = || branch.iter().skip(number).take(2).map(|truth| &truth.balance);

@@ -32,7 +32,7 @@ fn memory_blocks(front: &Front) -> u64 {
     metric(front.operator, "chaingate_follow_memory_blocks") as u64
 }
 
-/// What the gateway says of all blocks from a number on, and of their transactions.
+/// The answers of the gateway about the blocks from a number on, and the receipts of these payments.
 fn told(front: &Front, from: u64, head: u64, payments: &[Value]) -> Vec<Value> {
     let mut told = Vec::new();
     for number in from..=head {
@@ -72,7 +72,7 @@ fn blocks_of_a_new_branch_are_followed_and_answered_with_all_nodes_dead() {
             let said = front.ask("eth_getBlockByNumber", &format!(r#"["{number:#x}",true]"#));
             assert!(agree(&truth, &said["result"]), "depth {depth}: {said} is not {truth}");
         }
-        // What is in memory is all that is asked for.
+        // All blocks that are asked for are in memory.
         let before = told(&front, 0, head, &[]);
         let mined: Vec<_> = payments
             .iter()

@@ -20,14 +20,14 @@ use crate::gateway_under_test::call;
 
 const DEPTH_MAX: u64 = 7;
 
-/// What callers may be told of a branch that is gone, after the nodes have left it: one poll interval and this.
+/// After the nodes have left a branch, callers may be told of it for one poll interval and this time.
 const STALE_MAX: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Callers of each gateway.
 const CALLERS: u64 = 2;
 
-/// One that keeps blocks, and one that asks nodes for all of them.
+/// Two gateways: one keeps blocks, and one asks nodes for all of them.
 const FRONTS: usize = 2;
 
 /// A call, and the block that its answer names.
@@ -72,10 +72,11 @@ fn no_call_fails_and_no_answer_is_stale_while_three_nodes_are_reorganised() {
     eprintln!("{calls} calls during {} reorganisations, {} failed", left_at.len() - 1, failed.len());
     failed.iter().take(20).for_each(|failure| eprintln!("{failure}"));
     assert!(failed.is_empty(), "{} of {calls} calls failed, such as {}", failed.len(), failed[0]);
-    (0..FRONTS).for_each(|front| are_fresh(&answered, front, &truths, &left_at));
+    (0..FRONTS).for_each(|front| assert_fresh(&answered, front, &truths, &left_at));
 }
 
-/// Reorganisations of every depth: of all nodes at once, or of one after the other. `left_at` says when a quorum had each branch.
+/// Makes reorganisations of every depth: of all nodes at once, or of one after the other. `left_at` gets the time at which a
+/// quorum of the nodes had each branch.
 fn reorganise_until_over(twins: &mut Twins, time: Duration, left_at: &mut Vec<Instant>) {
     let started = Instant::now();
     for turn in 0.. {
@@ -119,7 +120,7 @@ fn ask_without_pause(
         let ended = Instant::now();
         let error = reply.json()["error"].clone();
         if error.is_null() || may_be_gone && says_it_is_gone(&error) {
-            // A block that was named by its hash is answered about after it is gone, too.
+            // Questions that name a block by its hash are answered after it is gone, too.
             let is_named = |block: &String| params.to_string().contains(&**block);
             let block = block_hash(&reply).filter(|block| !is_named(block));
             answered.push(Answered { front, begun, ended, block });
@@ -133,7 +134,7 @@ fn ask_without_pause(
 /// A question, and whether the block that it names may be gone.
 fn question(rng: &mut StdRng, truths: &Truths) -> (&'static str, Value, bool) {
     let branches = truths.read().unwrap();
-    // Of the newest branch, which nodes may not have yet, or of the one before, which they may have left.
+    // The newest branch, which nodes may not have yet, or the one before, which they may have left.
     let branch = &branches[branches.len().saturating_sub(rng.random_range(1..=2))];
     let number = rng.random_range(branch.len().saturating_sub(DEPTH_MAX as usize + 1)..branch.len());
     let (tag, truth) = (format!("{number:#x}"), &branch[number]);
@@ -163,7 +164,7 @@ fn question(rng: &mut StdRng, truths: &Truths) -> (&'static str, Value, bool) {
     }
 }
 
-/// What is said of a block that is not there, or not there yet.
+/// Whether an error says that a block is not there, or not there yet.
 fn says_it_is_gone(error: &Value) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
     let gone = ["header not found", "header for hash not found", "unknown block"];
@@ -175,9 +176,9 @@ fn block_hash(reply: &ReceivedReply) -> Option<String> {
     Some(reply.header("chaingate-block")?.split_once(' ')?.1.to_owned())
 }
 
-/// A gateway that has told anybody of a branch tells nobody of an older one afterwards. What it tells between the moment in which
-/// a quorum of the nodes has left a branch and that one depends on when it polls, and how busy the machine is.
-fn are_fresh(answered: &[Answered], front: usize, truths: &Truths, left_at: &[Instant]) {
+/// Checks that a gateway that has told anybody of a branch tells nobody of an older one afterwards. Between the moment in which
+/// a quorum of the nodes has left a branch and that one, its answers depend on when it polls, and how busy the machine is.
+fn assert_fresh(answered: &[Answered], front: usize, truths: &Truths, left_at: &[Instant]) {
     let truths = truths.read().unwrap();
     let mut branches_of = HashMap::<&str, (usize, usize)>::new();
     for (place, branch) in truths.iter().enumerate() {

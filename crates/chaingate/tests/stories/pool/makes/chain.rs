@@ -8,7 +8,7 @@ use testkit::ganache;
 use testkit::hardhat::{self, HardhatVersion};
 use testkit::node_process::NodeProcess;
 
-/// When block 0 is. No wall clock is involved, so that all nodes of a make have the same hashes.
+/// The time of block 0. No wall clock is involved, so that all nodes of a make have the same hashes.
 const GENESIS_TIME: u64 = 1_735_689_600;
 const GENESIS_DATE: &str = "2025-01-01T00:00:00Z";
 
@@ -17,7 +17,7 @@ const MNEMONIC: &str = "test test test test test test test test test test test j
 pub(super) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 pub(super) const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-/// What Alice creates first.
+/// The first contract that Alice creates.
 pub(super) const CONTRACT: &str = "0x5fbdb2315678afecb367f032d93f642f64180aa3";
 
 /// Stores 42 in slot 0 and returns a contract. That stores a word that it is called with in slot 0, logs the slot, and returns it. No
@@ -89,7 +89,7 @@ impl Make {
     }
 }
 
-/// What evm_revert needs, and what has to be as it was after it.
+/// A state to go back to: the ids for `evm_revert`, and the next nonce.
 pub(super) struct Snapshot {
     ids: Vec<Value>,
     nonce: u64,
@@ -109,7 +109,7 @@ impl Chain {
     /// `None` where the make is not installed.
     pub(super) fn start(make: Make, nodes: usize) -> Option<Self> {
         let first = make.start()?;
-        // Some need seconds, mostly for themselves.
+        // Some makes take seconds to start, so that the other nodes start at once.
         let others = thread::scope(|scope| {
             let starting: Vec<_> = (1..nodes).map(|_| scope.spawn(move || make.start())).collect();
             starting.into_iter().map(|node| node.join().unwrap()).collect::<Option<Vec<_>>>()
@@ -142,7 +142,7 @@ impl Chain {
         self.make == Make::Ganache && names.iter().any(|name| params.contains(&name.to_string()))
     }
 
-    /// The one that tells the truth. All of them do.
+    /// A node to ask for the truth. All of them tell it.
     pub(super) fn node(&self) -> &NodeProcess {
         &self.nodes[0]
     }
@@ -186,7 +186,7 @@ impl Chain {
         }
     }
 
-    /// Takes back all blocks since then.
+    /// Takes back all blocks since the snapshot.
     pub(super) fn revert(&mut self, to: Snapshot) {
         self.nonce = to.nonce;
         for (node, id) in self.nodes.iter().zip(to.ids) {

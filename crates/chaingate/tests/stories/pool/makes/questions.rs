@@ -1,4 +1,4 @@
-//! What is asked of a gateway and of the node behind it: every method, in every form that callers use.
+//! Questions to a gateway and to the node behind it: every method, in every form that callers use.
 
 use methods::METHODS;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const UNKNOWN: &str = "0xabababababababababababababababababababababababababababa
 /// More than the 2^24 that some nodes give a call at most.
 const MUCH_GAS: &str = "0x1000001";
 
-/// Methods that are answered for the gateway itself, so that nodes are not asked.
+/// Methods that the gateway answers about itself, without its nodes.
 const OF_THE_GATEWAY: [&str; 2] = ["rpc.discover", "web3_clientVersion"];
 
 /// Methods that none of these makes has. Their answers are parts of the block that `eth_getBlockByNumber` is compared for.

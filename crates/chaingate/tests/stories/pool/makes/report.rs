@@ -1,4 +1,4 @@
-//! What was found out about a make: faults, refusals, and how long everything took.
+//! The findings about a make: faults, refusals, and the times that everything took.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -15,7 +15,7 @@ use super::truth::{self, Comparison, Outcome};
 /// Longer than anything here should take on a busy machine, and short enough to see all faults of a make in one run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// So many letters of a fault are shown.
+/// The number of characters of a fault that are shown.
 const SHOWN: usize = 400;
 
 /// Methods that the gateway does not have, of each kind.
@@ -32,30 +32,30 @@ const REFUSED: [&str; 10] = [
     "txpool_status",
 ];
 
-/// What is wrong with the answer to a question, or with what happens.
+/// A fault of an answer to a question, or of the gateway in general.
 struct Fault {
-    /// What had happened last.
+    /// The step of the story after which it was found.
     step: &'static str,
-    /// Empty if it is about no question, as the parameters are.
+    /// Empty if the fault is about no question; so are `params`.
     method: String,
     params: String,
     text: String,
 }
 
-/// What was found out about one make.
+/// The findings about one make.
 pub(super) struct Report {
     name: String,
     /// Whether answers about blocks are the node's own, and so missing where it lacks the method.
     pub(super) passes_on: bool,
-    /// What happened last.
+    /// The present step of the story.
     pub(super) step: &'static str,
     faults: Vec<Fault>,
     pub(super) answered: usize,
-    /// In what the answers differ from the node's own, and why that is right.
+    /// Differences from the node's own answers that are right, each with its reason.
     listed: BTreeSet<String>,
     /// Each reason, with the methods that were refused for it.
     refused: BTreeMap<String, BTreeSet<String>>,
-    /// What happened, and after how long.
+    /// Events, each with the time that it took.
     pub(super) times: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ impl Report {
         self.faults.push(Fault { step: self.step, method, params, text });
     }
 
-    /// Waits for something. That it does not happen is a fault.
+    /// Waits until `done` returns `true`. A time-out is a fault.
     pub(super) fn wait(&mut self, what: &str, mut done: impl FnMut() -> bool) -> bool {
         let started = Instant::now();
         while !done() {
@@ -128,7 +128,7 @@ impl Report {
             return;
         }
         self.answered += 1;
-        // What the node does not have, the gateway may have found out otherwise.
+        // The gateway can answer some calls that the node itself cannot.
         if truth != Outcome::Unsupported {
             let Comparison { faults, listed } = truth::comparison(chain.make, method, &told, &truth);
             self.listed.extend(listed);
@@ -136,7 +136,7 @@ impl Report {
         }
     }
 
-    /// Every refusal has a reason.
+    /// Notes a refusal. Returns whether it has a reason, without which it is a fault.
     pub(super) fn refusal(&mut self, method: &str, params: &Value, reply: &Value) -> bool {
         let error = &reply["error"];
         let reason = error["data"]["reason"].as_str().unwrap_or_default();
@@ -148,7 +148,7 @@ impl Report {
         !reason.is_empty()
     }
 
-    /// What the gateway never answers says why, also to clients that show nothing but the message.
+    /// Checks that refused methods give their reason in the message, too, because some clients show nothing else.
     pub(super) fn check_refused_methods(&mut self, front: &Front) {
         for method in REFUSED {
             let reply = front.ask(method, "[]");
@@ -173,7 +173,7 @@ impl Report {
         }
     }
 
-    /// Prints what was found out, and fails if there was a fault.
+    /// Prints the findings, and fails if there was a fault.
     pub(super) fn finish(self) {
         eprintln!("{}: {} answered; {}", self.name, self.answered, self.times.join(", "));
         self.listed.iter().for_each(|listed| eprintln!("    differs: {listed}"));

@@ -1,11 +1,11 @@
-//! What a node says about its own chain, and how the answers of a gateway in front of it are compared with that.
+//! The answers of a node about its own chain, and their comparison with the answers of a gateway in front of it.
 
 use serde_json::{Value, json};
 use testkit::node_process::NodeProcess;
 
 use super::chain::Make;
 
-/// What an answer comes to, whatever words a make has for it.
+/// The meaning of an answer, whatever words a make has for it.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Result(Value),
@@ -62,14 +62,14 @@ impl Outcome {
     }
 }
 
-/// Hardhat 2 has it in an object, and Ganache too where gas is estimated.
+/// The data of a revert. Hardhat 2 has it in an object, and so has Ganache for estimates of gas.
 fn revert_data(error: &Value) -> Value {
     let data = &error["data"];
     let inner = ["data", "result"].iter().find_map(|name| data.get(name));
     inner.unwrap_or(data).clone()
 }
 
-/// Methods about what is in a block.
+/// Methods about the contents of a block.
 const IN_A_BLOCK: [&str; 9] = [
     "eth_getBlockTransactionCountByNumber",
     "eth_getBlockTransactionCountByHash",
@@ -87,8 +87,8 @@ pub(super) fn lacks(node: &NodeProcess, method: &str, params: &Value) -> bool {
     Outcome::of(&node.reply(method, params)) == Outcome::Unsupported
 }
 
-/// What the node says itself. What it does not have is made from what it has: state at a hash from state at that block's number,
-/// the receipts of a block from the receipts of its transactions, and the number of uncles from the block.
+/// The node's own answer. Methods that the node lacks are answered with others: state at a hash with state at that block's
+/// number, the receipts of a block with the receipts of its transactions, and the number of uncles with the block.
 pub(super) fn truth(node: &NodeProcess, method: &str, params: &Value) -> Outcome {
     let reply = node.reply(method, params);
     let outcome = Outcome::of(&reply);
@@ -162,7 +162,7 @@ enum Kind {
 
 /// A member in which the gateway may differ from the node, and why that is right.
 struct Difference {
-    /// What the name of the make begins with; all makes if it is empty.
+    /// The start of the name of the make; all makes if it is empty.
     make: &'static str,
     /// All methods if it is empty.
     method: &'static str,
