@@ -31,7 +31,7 @@ pub(crate) fn json(data_dir: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out}"))
 }
 
-/// What a command that fails says.
+/// Runs a command that must fail, and returns its standard error.
 fn failure(data_dir: &Path, arguments: &[&str]) -> String {
     let output = command(data_dir, arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -17,7 +17,7 @@ use testkit::proxy::{Mood, Proxy};
 use crate::demo::{Demo, metric, until};
 use crate::pool::front::Front;
 
-/// A member that services send or leave out as they like.
+/// A member that some services send and others leave out.
 const IGNORED: &str = "totalDifficulty";
 
 /// The folder of a corpus, unless there is none.
@@ -32,7 +32,7 @@ struct Case {
 }
 
 impl Case {
-    /// What is sent.
+    /// The requests of the case.
     fn requests(&self) -> impl Iterator<Item = &str> {
         self.exchanges.iter().map(|(sent, _)| sent.as_str())
     }
@@ -73,7 +73,7 @@ fn case(file: &Path) -> Case {
     case
 }
 
-/// What is wrong with a reply, if anything is.
+/// The difference between the expected reply and the one that came, if there is one.
 fn difference(case: &Case, expected: &Value, got: &Value) -> Option<String> {
     if expected["id"] != got["id"] || got["jsonrpc"] != "2.0" {
         return Some(format!("id or version: {got}"));
@@ -105,7 +105,7 @@ fn structure(path: &str, expected: &Value, got: &Value) -> Option<String> {
     }
 }
 
-/// Whether two values are alike but for what they say.
+/// The first difference between the forms of two values, whatever their texts and numbers.
 fn form(path: &str, expected: &Value, got: &Value) -> Option<String> {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => {
@@ -140,7 +140,7 @@ fn all_cases_pass(name: &str, count: usize) {
     archive.import(BlockFile::open(corpus.join("chain.rlp")).unwrap(), &mut archive::NoProgress).unwrap();
     let gateway = Demo::over(archive, directory, "");
     let cases = cases(&corpus.join("io"));
-    // The same once more through a gateway that has the first one as each of its three nodes.
+    // All cases once more, through a second gateway that has the first one as each of its three nodes.
     let (_nodes, front) = Front::behind(gateway.public, "/v3/demo", 3, "[network]\nname = \"demo\"\n");
     let (mut wire, mut through) =
         (TestConnection::connect(gateway.public), TestConnection::connect(front.public));
@@ -160,8 +160,8 @@ fn all_cases_pass(name: &str, count: usize) {
     assert_eq!(cases.len(), count, "cases of {name}");
 }
 
-/// What became of a reply on its way through a second gateway: results are the same to the byte, errors but for the
-/// details in their texts.
+/// The change of a reply on its way through a second gateway, if there is one. Results must be the same to the byte, errors
+/// but for the details in their texts.
 fn change(direct: &ReceivedReply, passed_on: &ReceivedReply) -> Option<String> {
     let (mut before, mut after) = (direct.json(), passed_on.json());
     if before.get("result").is_some() {
@@ -174,7 +174,7 @@ fn change(direct: &ReceivedReply, passed_on: &ReceivedReply) -> Option<String> {
     (before != after).then(|| format!("{} became {}", direct.text(), passed_on.text()))
 }
 
-/// The body without the total difficulty of a block, which no header commits to: only who has all headers knows it.
+/// The body without the total difficulty of a block, which no header commits to: it is known only from all headers.
 fn without_total_difficulty(reply: &ReceivedReply) -> String {
     let text = reply.text();
     let Some((before, rest)) = text.split_once(r#""totalDifficulty":"0x"#) else { return text.to_owned() };
@@ -182,7 +182,7 @@ fn without_total_difficulty(reply: &ReceivedReply) -> String {
     format!("{before}{after}")
 }
 
-/// Blocks that come one by one; what is below them is filled in.
+/// Blocks that come one by one; the blocks below them are filled in.
 const ONE_BY_ONE: usize = 100;
 
 /// Whether blocks alone answer a method.
@@ -242,7 +242,7 @@ impl Followed {
         self.nodes.iter().for_each(|node| node.set(Mood::Dead));
     }
 
-    /// Asks everything that `is_wanted`, of a node and of the gateway. `change` says what is wrong with the second reply.
+    /// Sends the requests that `is_wanted` to a node and to the gateway. `change` returns the fault in the second reply.
     fn compare(
         &self,
         is_wanted: impl Fn(&str, &ReceivedReply) -> bool,
@@ -263,7 +263,7 @@ impl Followed {
     }
 }
 
-/// Keeps the blocks of a corpus. All cases must be as the nodes have them, and those about blocks with all nodes dead, too.
+/// Keeps the blocks of a corpus. All cases must be answered as by the nodes, and those about blocks also with all nodes dead.
 fn all_cases_pass_followed(name: &str) {
     let follow = "from = \"earliest\"\nblocks_max = 0";
     let Some(followed) = Followed::start(name, follow, |_, _| {}) else { return };
@@ -272,7 +272,7 @@ fn all_cases_pass_followed(name: &str) {
     });
     followed.compare(|_, _| true, change);
     followed.kill_nodes();
-    // That there is no such thing is nothing that a block could prove: nodes must say so.
+    // No block can prove that a thing does not exist: nodes must say so.
     let is_from_blocks = |sent: &str, direct: &ReceivedReply| {
         let is_there = !matches!(direct.json().get("result"), Some(result) if result.is_null());
         let call: Value = serde_json::from_str(sent).unwrap_or_default();
@@ -292,7 +292,7 @@ fn all_cases_pass_executed(name: &str) {
     let difference = |direct: &ReceivedReply, told: &ReceivedReply| {
         (direct.body != told.body).then(|| format!("{:.300} became {:.300}", direct.text(), told.text()))
     };
-    // Which blocks are safe and finalized only nodes say; the embedded chain takes the newest one.
+    // Only nodes say which blocks are safe and finalized; the embedded chain takes the newest one.
     let has_no_mark =
         |sent: &str, _: &ReceivedReply| !sent.contains("\"safe\"") && !sent.contains("\"finalized\"");
     followed.compare(has_no_mark, difference);

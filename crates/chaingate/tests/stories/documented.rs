@@ -10,7 +10,7 @@ fn document() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What is wrong with a value, if anything.
+/// The first fault of a value against its schema, if there is one.
 fn fault(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.rsplit('/').next().unwrap();

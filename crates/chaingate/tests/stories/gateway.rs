@@ -56,7 +56,7 @@ impl Gateway {
         Self::over(config, Arc::clone(&chain), chain, None)
     }
 
-    /// Over the embedded archive with the demo chain in it; `limits` are lines of `[limits]`.
+    /// Starts a gateway over the embedded archive with the demo chain; `limits` are lines of `[limits]`.
     pub(crate) fn on_demo_chain(limits: &str) -> Self {
         Self::on_demo_chain_configured(&config("", limits, ""))
     }
@@ -76,7 +76,7 @@ impl Gateway {
         Self { server: Some(server), chain, _folder: folder, public, operator, supervisor }
     }
 
-    /// Over a chain that changes while it is served.
+    /// Starts a gateway over a chain that changes while it is served.
     pub(crate) fn over_growing(source: impl SnapshotSource) -> Self {
         Self::over(&config("", "", ""), Sources::Embedded(Arc::new(source)), Arc::default(), None)
     }
@@ -123,7 +123,7 @@ impl Drop for Gateway {
     }
 }
 
-/// What connections share, without sockets.
+/// The state that connections share, without sockets.
 pub(crate) fn state(limits: &str) -> Arc<GatewayState> {
     let config = Config::parse(&format!("[limits]\n{limits}")).unwrap_or_else(|errors| panic!("{errors}"));
     Arc::new(config.gateway(Arc::new(Chain::default()), &Supervisor::default()).unwrap())
@@ -159,7 +159,7 @@ pub(crate) const SLOWER: u8 = 6;
 /// A block for which the chain panics.
 pub(crate) const PANICKING: u64 = 9;
 
-/// A block about which nothing can be said.
+/// A block that the chain cannot read.
 pub(crate) const UNREADABLE: u64 = 6;
 
 impl ChainView for Chain {

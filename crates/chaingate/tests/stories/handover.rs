@@ -22,7 +22,7 @@ const FRESH_CALLERS: usize = 4;
 
 const HTTP2_CALLERS: usize = 4;
 
-/// What became of the requests of all callers.
+/// Counts of the requests of all callers, by outcome.
 #[derive(Default)]
 struct Tally {
     answered: AtomicUsize,
@@ -30,12 +30,12 @@ struct Tally {
     last: AtomicUsize,
     /// Requests that were sent and got no whole reply.
     lost: AtomicUsize,
-    /// No caller that finds nobody listening goes on.
+    /// Whether a caller has found that nobody listens any more.
     ended: AtomicBool,
 }
 
 impl Tally {
-    /// One request and its reply.
+    /// Sends one request and reads its reply.
     fn ask(&self, wire: &mut TestConnection) -> Option<ReceivedReply> {
         let reply = wire.send(request("/v3/demo", "", chain_id("1").as_bytes())).next_reply();
         match &reply {
@@ -69,7 +69,7 @@ impl Tally {
         self.ended.store(true, SeqCst);
     }
 
-    /// One request and its reply; whether another one may follow.
+    /// Sends one request and reads its reply. Returns whether another request may follow.
     fn ask_over_http2(&self, wire: &mut FrameConnection, stream: u32) -> bool {
         let mut goaway = None;
         wire.post(stream, "/v3/demo", chain_id("1"));

@@ -9,7 +9,7 @@ use crate::gateway_under_test::{Gateway, call, chain_id};
 
 const MEMORY_BYTES_MAX: u64 = 400_000;
 
-/// What one account gets of it: half, and a part of its last request.
+/// The share of one account: half of the limit, and a part of its last request.
 const SHARE_BYTES: f64 = 210_000.0;
 
 const CONNECTIONS: usize = 4;
@@ -133,7 +133,7 @@ fn ids_count_towards_the_limit_of_their_batch() {
     assert_eq!(reply.json()[2]["error"]["message"], "response too large");
 }
 
-/// What stands for a block that is not there counted towards no limit, and neither did its id.
+/// The null in place of a block that is not there counted towards no limit, and neither did the id of its call.
 #[test]
 fn absent_blocks_count_towards_the_limit_of_their_batch() {
     let gateway = Gateway::with("batch_reply_bytes_max = 2000", "");

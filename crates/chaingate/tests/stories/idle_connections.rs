@@ -11,7 +11,7 @@ use crate::process::Process;
 
 const CROWD: u64 = 10_000;
 
-/// What is open beside the crowd.
+/// Files that are open beside the connections of the crowd.
 const OTHER_FILES: u64 = 200;
 
 /// A connection costs no more than this, with all that the allocator adds.
@@ -25,7 +25,7 @@ fn address(index: u64, port: u16) -> SocketAddr {
 /// As many connections as this process may have.
 fn crowd() -> u64 {
     let limit = getrlimit(Resource::Nofile);
-    // That it may not be raised is seen in the next line.
+    // The next line shows whether the limit was raised.
     let _raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let crowd = CROWD.min(allowed - OTHER_FILES);

@@ -1,4 +1,4 @@
-//! What a key's settings refuse, and how it is told.
+//! Requests that the settings of a key refuse, and the errors that callers get.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ fn told(reply: &ReceivedReply) -> (u16, String) {
     (reply.status, if json["error"].is_null() { "ok".to_owned() } else { reply.error() })
 }
 
-/// What `data` of a 403 says about the setting that refused the request.
+/// The `data` of a 403, which names the setting that refused the request.
 fn refusing_setting(gateway: &Gateway, headers: &str, body: &str) -> Value {
     let reply = posted(gateway, headers, body);
     assert_eq!(reply.status, 403, "{reply:?}");

@@ -1,5 +1,5 @@
-//! Attacks on memory: bodies that do not end, replies that nobody reads, batches that wait. What the program takes stays
-//! within its limit, and other accounts are served meanwhile.
+//! Attacks on memory: bodies that do not end, replies that nobody reads, batches that wait. The memory of the program
+//! stays within its limit, and other accounts are served meanwhile.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::process::Process;
 
 const MIB: u64 = 1 << 20;
 
-/// What a process may take beside the limit: copies while buffers grow, buffers of the kernel's making, connections.
+/// Memory that a process may take beside the limit: copies while buffers grow, buffers of the kernel, connections.
 const SLACK_BYTES: u64 = 96 * MIB;
 
 /// The program with this limit on memory, and a second account beside that of the key `demo`.

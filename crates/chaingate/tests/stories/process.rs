@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::demo::until;
 
-/// What a process has left on the disk.
+/// The data directory of a process, which is kept when the process has ended.
 pub(crate) struct DataDirectory(Arc<TempDir>);
 
 impl DataDirectory {
@@ -40,24 +40,24 @@ impl Process {
         Self::run(configured(public, rest), log, "")
     }
 
-    /// The same, with at most this many open files.
+    /// Like [`start`](Self::start), with at most this many open files.
     pub(crate) fn start_with_open_files(open_files_max: u32, rest: &str, log: &str) -> Self {
         Self::run(configured("127.0.0.1:0", rest), log, &format!("ulimit -n {open_files_max};"))
     }
 
-    /// The same, and a file that is larger than it may be is an error instead of the end.
+    /// Like [`start`](Self::start), but exceeding the limit of file sizes is an error and does not end the process.
     pub(crate) fn start_without_file_size_signal(rest: &str, log: &str) -> Self {
         Self::run(configured("127.0.0.1:0", rest), log, "trap '' XFSZ;")
     }
 
-    /// The same with what `prepare` puts into the data directory; `before` is what the shell does first.
+    /// Like [`start`](Self::start). `prepare` fills the data directory, and the shell runs the commands `before` the program.
     pub(crate) fn start_with_data(rest: &str, log: &str, before: &str, prepare: impl Fn(&Path)) -> Self {
         let directory = configured("127.0.0.1:0", rest);
         prepare(&directory.path().join("data"));
         Self::run(directory, log, before)
     }
 
-    /// Ends it without a word. Gives the data directory.
+    /// Kills the process, and returns its data directory.
     pub(crate) fn kill(mut self) -> DataDirectory {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
@@ -77,20 +77,20 @@ impl Process {
         self.child.id()
     }
 
-    /// Ends it without a word, and starts it once more with what it has left on the disk.
+    /// Kills the process, and starts it again with the same data directory.
     pub(crate) fn start_again(&mut self, log: &str) {
-        // One that has ended already cannot be killed, which is as good.
+        // A process that has ended already cannot be killed, which is as good.
         let _gone = self.child.kill();
         let _gone = self.child.wait();
         *self = Self::run(Arc::clone(&self.directory), log, "");
     }
 
-    /// The same with a console, which has an address of its own.
+    /// Like [`start`](Self::start), with a console, which has an address of its own.
     pub(crate) fn start_with_console(rest: &str, log: &str) -> Self {
         Self::run_with_console(configured("127.0.0.1:0", rest), log, "", "127.0.0.1:0")
     }
 
-    /// `before` is what the shell does first.
+    /// Runs the program in a shell, after the commands `before`.
     fn run(directory: Arc<TempDir>, log: &str, before: &str) -> Self {
         Self::run_with_console(directory, log, before, "off")
     }
@@ -116,24 +116,24 @@ impl Process {
         Self { child, log, reader: Some(reader), public, operator, console, directory }
     }
 
-    /// Writes another configuration file, for one that listens on a port of its own choice.
+    /// Writes another configuration file, with a public listener on any free port.
     pub(crate) fn write_config(&self, rest: &str) {
         write_config(self.directory.path(), "127.0.0.1:0", rest);
     }
 
-    /// Runs a command with its configuration and data directory.
+    /// Runs a command with the configuration and the data directory of this process.
     pub(crate) fn command(&self, name: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
         command.arg(name).arg("--config").arg(self.directory.path().join(CONFIG));
         command.arg("--data-dir").arg(self.data_dir()).output().unwrap()
     }
 
-    /// Asks it to stop, as a supervisor does.
+    /// Asks the process to stop, as a supervisor does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
     }
 
-    /// Asks it twice in the same instant.
+    /// Asks the process to stop, twice in the same instant.
     pub(crate) fn terminate_twice(&self) {
         let id = self.child.id();
         send_signal("TERM", &format!("{id} {id}"));
@@ -158,7 +158,7 @@ impl Process {
         self.log.lock().iter().filter(|line| texts.iter().all(|text| line.contains(text))).count()
     }
 
-    /// How it ended, and everything that it has logged.
+    /// Waits for the end of the process. Returns its exit status and everything that it has logged.
     pub(crate) fn ended(mut self) -> (ExitStatus, Vec<String>) {
         let status = self.child.wait().unwrap();
         self.reader.take().unwrap().join().unwrap();
@@ -184,7 +184,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as good.
+        // A process that has ended already cannot be killed, which is as good.
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
@@ -208,7 +208,7 @@ fn write_config(directory: &Path, public: &str, rest: &str) {
     std::fs::write(directory.join(CONFIG), listen + rest).unwrap();
 }
 
-/// Where it listens, which it says when it has started.
+/// The addresses of the listeners, which the log names when the program has started.
 fn addresses(log: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr, Option<SocketAddr>) {
     let mut found = None;
     until("it serves", || {

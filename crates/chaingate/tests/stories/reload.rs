@@ -21,7 +21,7 @@ fn status(process: &Process, key: &str) -> u16 {
     post(process.public, &format!("/v3/{key}"), chain_id("1")).status
 }
 
-/// What a command has written, and whether it succeeded.
+/// Runs `chaingate reload`. Returns whether it succeeded, and its output.
 fn reload(process: &Process) -> (bool, String) {
     let output = process.command("reload");
     let said = [output.stdout, output.stderr].concat();
@@ -51,7 +51,7 @@ fn a_reload_changes_keys_plans_and_limits_and_names_the_rest() {
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     until("the plan is used up", || status(&process, "second") == 402);
 
-    // What was used of the day stays used, also under another key and another plan.
+    // The usage of the day stays, also under another key and another plan.
     process.write_config(&(key("third", "small") + &plan.replace("= 20", "= 21")));
     process.signal("HUP");
     until("the key is replaced", || status(&process, "second") == 401);

@@ -1,4 +1,4 @@
-//! What service managers, containers and packages need of the program.
+//! Support of the program for service managers, containers and packages.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
@@ -14,7 +14,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// systemd counts a service as started when it serves, and restarts it when it hangs.
+/// systemd counts the gateway as started when it serves, and restarts it when it hangs.
 #[test]
 fn a_service_manager_hears_when_the_gateway_serves_lives_and_stops() {
     let folder = tempfile::tempdir().unwrap();

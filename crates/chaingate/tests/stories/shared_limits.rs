@@ -66,7 +66,7 @@ impl Load {
                 let (public, is_over) = (gateway.public, &load.is_over);
                 scope.spawn(move || offer(public, granted, is_over));
             }
-            // The callers end also if the story fails.
+            // The callers also end if the story fails.
             let _end = EndOnDrop(&load.is_over);
             story(&|time| load.measure(time));
         });
@@ -108,7 +108,7 @@ fn offer(public: SocketAddr, granted: &AtomicU64, is_over: &AtomicBool) {
     }
 }
 
-/// What was granted in a time.
+/// The credits that each gateway granted in a time.
 struct Measured {
     each: Vec<u64>,
     seconds: f64,
@@ -173,7 +173,7 @@ fn three_gateways_hold_one_limit_while_redis_comes_and_goes() {
     });
 }
 
-/// Uses up what a gateway grants of the day. Returns the credits.
+/// Uses up the credits of the day that a gateway grants, and returns their number.
 fn use_up_day(gateway: &Process) -> u64 {
     let mut granted = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What one account takes of threads and memory, others do not have to wait for.
+//! Accounts do not wait for threads and memory that another account has taken.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -35,7 +35,7 @@ fn an_account_with_endless_calls_does_not_delay_the_calls_of_others() {
         metric(gateway.operator, "chaingate_pool_waiting") == 63.0
     });
     for number in 0..3 {
-        // Not short enough for the thread of its connection.
+        // Too long for the thread of its connection.
         let data = format!("0x04{number:02x}");
         assert_eq!(post(gateway.public, "/v3/other", run(&data)).json()["result"], data);
     }

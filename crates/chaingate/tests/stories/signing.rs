@@ -7,11 +7,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 
-/// RSA, made once: `rs256.jwt` is a token that holds until the year 2100.
+/// An RSA key that was made once: `rs256.jwt` is a token of it that is valid until the year 2100.
 pub(crate) const RSA_PEM: &str = include_str!("fixtures/rs256.pem");
 pub(crate) const RSA_TOKEN: &str = include_str!("fixtures/rs256.jwt");
 
-/// Who signs tokens.
+/// A key that signs tokens.
 pub(crate) enum Signer {
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
@@ -55,8 +55,9 @@ impl Signer {
     }
 }
 
-/// What stands before the key in a public key's encoding.
+/// The bytes before the key in the encoding of a P-256 public key.
 const P256_SPKI: &[u8] = b"\x30\x59\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x03\x42\x00";
+/// The bytes before the key in the encoding of an Ed25519 public key.
 const ED25519_SPKI: &[u8] = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 
 fn pem(der: &[u8]) -> String {

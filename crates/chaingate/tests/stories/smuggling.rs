@@ -4,7 +4,7 @@ use testkit::http::TestConnection;
 
 use crate::gateway_under_test::{Gateway, chain_id};
 
-/// What would be smuggled: a whole request that must never be answered.
+/// The smuggled request, which is whole and must never be answered.
 fn canary() -> String {
     let body = chain_id("\"canary\"");
     format!("POST /v3/demo HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())

@@ -1,4 +1,4 @@
-//! What keeps the program from starting: `serve` refuses it, and `check` finds it without starting.
+//! Mistakes that keep the program from starting: `serve` refuses them, and `check` finds them without starting.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use testkit::http::get;
 use crate::demo::{metric, until};
 use crate::gateway_under_test::Gateway;
 
-/// A folder with a configuration and whatever it names.
+/// A folder with a configuration and the files that it names.
 struct Place {
     folder: TempDir,
 }
@@ -44,7 +44,7 @@ impl Place {
         self.run_in_shell("", command, more)
     }
 
-    /// The same after a shell command, such as one that lowers a limit of the process.
+    /// Like [`run`](Self::run), after a shell command, such as one that lowers a limit of the process.
     fn run_in_shell(&self, before: &str, command: &str, more: &[&str]) -> Ended {
         let said = self.path().join("said");
         let mut child = Command::new("sh")
@@ -82,12 +82,12 @@ impl Place {
             .unwrap()
     }
 
-    /// What the program has written to standard error so far.
+    /// The standard error of the program so far.
     fn said(&self) -> String {
         fs::read_to_string(self.path().join("said")).unwrap()
     }
 
-    /// What both commands say about the configuration, which both must refuse.
+    /// The message of both commands about the configuration, which both must refuse.
     fn refused(&self) -> String {
         self.refused_with(&["--config", "config.toml"])
     }

@@ -30,7 +30,7 @@ fn logs(number: usize) -> String {
     call("eth_getLogs", &format!("[{filter}]"))
 }
 
-/// A caller that could hardly read if it wanted to.
+/// A caller with a receive buffer of 4 KiB, so that hardly anything of a reply leaves the gateway.
 fn narrow(address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
@@ -39,10 +39,10 @@ fn narrow(address: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// What a caller got: nothing, a part, or a whole reply.
+/// Whether a caller got nothing, a part of a reply, or a whole reply.
 fn is_json_rpc_or_cut_off(mut stream: TcpStream) -> bool {
     let mut got = Vec::new();
-    // That it was cut off in the middle is what is expected.
+    // The connection may be cut off in the middle.
     let _cut = stream.read_to_end(&mut got);
     let Some(end) = got.windows(4).position(|window| window == b"\r\n\r\n") else { return got.is_empty() };
     let body = &got[end + 4..];

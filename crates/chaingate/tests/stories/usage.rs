@@ -20,7 +20,7 @@ use crate::process::Process;
 
 const LOCAL: &str = "127.0.0.1:0";
 
-/// What the store in a data directory has about the account of the demo key, by the dimensions that are asked for.
+/// The usage of the account of the demo key in the store of a data directory, by the given dimensions.
 fn stored(data_dir: &Path, by: &[UsageDimension]) -> UsageReport {
     on_runtime(async {
         let store = Store::new(StoreLocation::in_data_dir(data_dir));
@@ -52,7 +52,7 @@ fn until_written(gateway: &Process, calls: u64) {
     });
 }
 
-/// The database becomes a folder, which cannot be opened. Gives the path of what was there.
+/// Replaces the database by a folder, which cannot be opened. Returns the path of the database.
 fn break_store(data_dir: &Path) -> PathBuf {
     let file = data_dir.join("callers.sqlite");
     let moved = data_dir.join("moved.sqlite");
@@ -256,7 +256,7 @@ fn an_orderly_stop_with_a_full_spool_stores_what_waits_or_counts_it_as_lost() {
     }
 }
 
-/// What `chaingate keys usage` prints.
+/// The output of `chaingate keys usage`.
 fn shown(data_dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
     let output =

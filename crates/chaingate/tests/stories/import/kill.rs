@@ -34,7 +34,7 @@ fn an_import_killed_at_any_moment_goes_on_from_a_whole_block() {
     assert!(seen.finished > 0, "an import must come through in the end: {seen:?}");
 }
 
-/// What the kills met.
+/// Counts of the states in which kills met imports.
 #[derive(Debug, Default)]
 struct Seen {
     /// Imports that were alive when they were killed.
@@ -43,7 +43,7 @@ struct Seen {
     in_the_middle: u32,
     /// Of these, how many had committed blocks since the kill before.
     after_progress: u32,
-    /// Imports that came through.
+    /// Imports that ran to their end.
     finished: u32,
 }
 
@@ -73,7 +73,7 @@ fn kill_until_through(place: &Workplace, whole: Duration, rng: &mut StdRng, seen
         seen.kills += 1;
         seen.in_the_middle += u32::from(head > 0 && head < end);
         seen.after_progress += u32::from(head > head_before);
-        // On a busy machine an import may need longer than that to get going at all.
+        // On a busy machine an import may need longer than `longest` to commit its first block.
         if head == head_before {
             longest *= 2;
         }
@@ -84,7 +84,7 @@ fn kill_until_through(place: &Workplace, whole: Duration, rng: &mut StdRng, seen
     seen.finished += 1;
 }
 
-/// Whether the child was still alive. If it was not, it must have come through.
+/// Kills the child. Returns whether it was still alive; otherwise it must have succeeded.
 fn killed(mut child: Child) -> bool {
     child.kill().unwrap();
     let status = child.wait().unwrap();
@@ -95,7 +95,7 @@ fn killed(mut child: Child) -> bool {
     false
 }
 
-/// Looks at what a kill left: a whole block, of which everything is true, or no archive yet.
+/// Checks the archive that a kill left, and returns its head: a whole block with all its data, or 0 without an archive.
 fn head_after_kill(place: &Workplace, rng: &mut StdRng) -> u64 {
     if !place.data_dir().join(archive::ARCHIVE_FILE).exists() {
         return 0;

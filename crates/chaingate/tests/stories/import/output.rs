@@ -1,4 +1,4 @@
-//! What is said when all goes well: plain lines, because nobody looks at a terminal here.
+//! The messages of imports that go well: plain lines, because standard error is no terminal here.
 
 use std::io::{ErrorKind, Write};
 

@@ -1,4 +1,4 @@
-//! Imports into an archive that a gateway serves: they go through the gateway, and say what they would say without it.
+//! Imports into an archive that a gateway serves: they go through the gateway, and print the same messages as without it.
 
 use super::program::{Ended, Workplace};
 use archive::Archive;
@@ -63,7 +63,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as good.
+        // A process that has ended already cannot be killed, which is as good.
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
@@ -131,7 +131,7 @@ fn what_is_wrong_is_said_in_the_same_words() {
     assert_eq!(gateway.head(), 6);
 }
 
-/// What was said at last, without the time that it took.
+/// The lines of standard error without those about times and about the gateway.
 fn last_words(ended: &Ended) -> Vec<String> {
     let lines =
         ended.stderr.lines().filter(|line| !line.starts_with("Imported ") && !line.starts_with("A gateway "));

@@ -11,7 +11,7 @@ type Module = Vec<String>;
 pub(crate) struct Crate {
     /// The paths that each module names, from the root of the crate.
     paths: BTreeMap<Module, BTreeSet<Vec<String>>>,
-    /// What each module imports, and so re-exports: the local name and what it stands for.
+    /// The imports of each module, which are also its re-exports: the local name, and the path that it stands for.
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -36,7 +36,7 @@ impl Crate {
         this
     }
 
-    /// Every circle, described. Imports between a module and what is inside it do not count.
+    /// Describes every circle. Imports between a module and the modules inside it do not count.
     pub(crate) fn circles(&self) -> Vec<String> {
         let mut levels: BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>> = BTreeMap::new();
         for (module, paths) in &self.paths {
@@ -54,7 +54,7 @@ impl Crate {
         levels.values().flat_map(circles_of_level).collect()
     }
 
-    /// What the modules inside of a module use of its own file.
+    /// The items of a module's own file that the modules inside it use.
     pub(crate) fn uses_from_inside(&self, module: &[&str]) -> Vec<String> {
         let is_inside = |path: &Module| {
             path.len() > module.len() && path.iter().zip(module).all(|(one, other)| one == other)
@@ -67,7 +67,7 @@ impl Crate {
         of_its_own.map(|(user, path)| format!("{} uses {}", user.join("::"), path.join("::"))).collect()
     }
 
-    /// The module that holds what a path names, behind re-exports.
+    /// The module that defines the item of a path, found through re-exports.
     fn module_of(&self, path: &[String], depth: usize) -> Module {
         let mut length = path.len();
         while length > 0 && !self.paths.contains_key(&path[..length]) {

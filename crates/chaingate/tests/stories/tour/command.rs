@@ -11,13 +11,13 @@ const BASE: &str = "http://127.0.0.1:8545";
 
 #[derive(Debug, Default)]
 pub(crate) struct Command {
-    /// What stands before `| curl` makes the body.
+    /// The command before `| curl`, which makes the body.
     body_maker: Option<String>,
     method: Option<String>,
     path: String,
     headers: Vec<String>,
     body: Option<String>,
-    /// What `-w` has curl write after the body.
+    /// The template that `-w` has curl write after the body.
     write_out: Option<String>,
     discard_body: bool,
 }
@@ -49,7 +49,7 @@ impl Command {
         command
     }
 
-    /// Sends it, and gives what curl would print, shown as on the page.
+    /// Sends the request, and returns the output of curl as the page shows it.
     pub(crate) fn run(&self, gateway: SocketAddr) -> String {
         let reply = TestConnection::connect(gateway).send(self.request()).reply();
         assert!(
@@ -101,7 +101,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// What `-w` writes: `%{http_code}`, `%header{name}` and ends of lines.
+/// Fills in a template of `-w`: `%{http_code}`, `%header{name}` and ends of lines.
 fn fill(template: &str, reply: &ReceivedReply) -> String {
     let mut text = template.replace("\\n", "\n").replace("%{http_code}", &reply.status.to_string());
     while let Some((before, rest)) = text.split_once("%header{") {

@@ -1,12 +1,12 @@
 //! How the tour shows JSON: in the order in which it came, indented where it is long, and shortened by two rules.
 
-/// A longer string is shortened: longer than a selector with four words, so that reasons of reverts are shown whole.
+/// Longer strings are shortened. A selector with four words is not, so that reasons of reverts are shown whole.
 const STRING_MAX: usize = 2 + 2 * (4 + 4 * 32);
-/// What a shortened string keeps at either end.
+/// The characters that a shortened string keeps at its start and at its end.
 const STRING_ENDS: (usize, usize) = (18, 8);
 /// Of a longer list only the first and the last element are shown.
 const LIST_MAX: usize = 3;
-/// What is longer is spread over several lines.
+/// Longer values are spread over several lines.
 const LINE_MAX: usize = 100;
 
 /// The page's form of a body, with an end of line.
