@@ -141,7 +141,7 @@ impl GatewayProcess {
         self.operator_page_as(path, &self.operator.to_string())
     }
 
-    /// The same with another `Host`.
+    /// Like [`operator_page`](Self::operator_page), with another `Host`.
     pub(crate) fn operator_page_as(&self, path: &str, host: &str) -> Option<String> {
         let mut stream = TcpStream::connect_timeout(&self.operator, PROBE_TIMEOUT).ok()?;
         stream.set_read_timeout(Some(PROBE_TIMEOUT)).ok()?;

@@ -16,14 +16,14 @@ pub(crate) fn start(port: u16, node: &BenchServer, folder: &Path) -> Option<Benc
     let config = folder.join("blutgang.toml");
     fs::write(&config, text(port, node, &folder)).expect("a folder to write to");
     let program = std::env::var("BLUTGANG").unwrap_or_else(|_| "blutgang".to_owned());
-    // It tells of every request that it passes on.
+    // blutgang logs every request that it passes on.
     let quiet = || Stdio::null();
     let child = Command::new(program).arg("--config").arg(config).stdout(quiet()).stderr(quiet()).spawn();
     Some(peers::ready(BenchServer::new(format!("http://127.0.0.1:{port}/"), child.ok()?)))
 }
 
-/// The same questions as it can keep the answers to: with the number of the head in the place of its name. What names no
-/// block at all it never keeps.
+/// The questions in a form whose answers blutgang keeps: with the number of the head in the place of `latest`. It never keeps
+/// answers to questions that name no block.
 pub(crate) fn keepable(bodies: &[String], head: &str) -> Option<Vec<String>> {
     let latest = "\"latest\"";
     let numbered =

@@ -99,7 +99,7 @@ async fn ask_always(
         let (attacker, body) = (attacker.clone(), body.clone());
         callers.spawn(async move {
             for round in 0..u32::MAX {
-                // Whatever becomes of it, the next one follows.
+                // The next call follows, whatever the outcome of this one.
                 let _outcome = ask(&attacker, &body(place + round * 1_000)).await;
                 sleep(PAUSE).await;
             }
