@@ -10,8 +10,8 @@
 mod apply; // rows → accounts and keys in memory
 mod changed_rows; // reads rows of the store
 mod copy_file; // the file of the local copy
-mod copy_queue; // what waits to be written to it
-mod local_copy; // writes it
+mod copy_queue; // changes that wait to be written to the copy
+mod local_copy; // writes the copy
 #[cfg(test)]
 mod tests;
 

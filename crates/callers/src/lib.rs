@@ -14,7 +14,7 @@ mod plans; // plans and their defaults
 mod instance_id; // the id of the process
 mod demand; // credits that callers ask for
 mod limit_share; // the part of a limit that belongs to this instance
-mod limit_state; // what is left of one limit
+mod limit_state; // the rest of one limit
 mod shared_limits; // limits per second over many instances, divided by Redis
 mod credit_limits; // credits per second and per day
 mod denied; // why a request was rejected
@@ -35,7 +35,7 @@ mod directory; // all valid keys
 mod feed; // follows the store
 pub mod administration; // changes of accounts and keys
 pub mod people; // users of the console and their sessions
-pub mod usage; // what callers have used
+pub mod usage; // usage of callers
 mod partner_calls; // calls to partners, which cost money
 
 pub use account::Account;

@@ -7,17 +7,17 @@
 //!
 //! Usage that is lost anywhere on this way is counted in [`LedgerCounts`].
 
-mod outcome; // how calls end
+mod outcome; // outcomes of calls
 mod utc_time; // dates and times ↔ text
 mod usage_settings; // [usage]
 mod entry; // rows ↔ bytes of the spool
 mod spool; // files of entries that are not in the store yet
-mod ledger_counts; // what the ledger says about itself
-mod account_totals; // what each account has used since the start
+mod ledger_counts; // counters of the ledger, for metrics
+mod account_totals; // usage of each account since the start
 mod recorder; // counts calls on the request path
-mod memory_queue; // what the spool does not take
+mod memory_queue; // usage that the spool does not take
 mod collector; // shards → memory → spool
-mod day_credits; // what was used on one day
+mod day_credits; // credits used on one day
 mod flusher; // spool and memory → store
 mod usage_ledger; // the threads that do this
 mod usage_report; // sums of usage for people and programs

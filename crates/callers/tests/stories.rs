@@ -12,7 +12,7 @@ mod failover; // stores that lose changes, and connections that hang
 #[path = "stories/place.rs"]
 mod place; // a store in a temporary folder
 #[path = "stories/million.rs"]
-mod million; // what a million keys cost
+mod million; // the cost of a million keys
 // Crates below `testkit` cannot depend on it, because it depends on the archive.
 #[path = "../../testkit/src/postgres.rs"]
 #[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]

@@ -23,7 +23,7 @@ impl AdminApi {
         Self { guard: AdminGuard::new(token), router: AdminRouter::new(administration) }
     }
 
-    /// The same for a gateway that can read its configuration again.
+    /// Lets the API make the gateway read its configuration again.
     pub fn with_reload(self, reload: ReloadConfiguration) -> Self {
         Self { router: self.router.with_reload(reload), ..self }
     }

@@ -11,9 +11,9 @@
 //! ```
 
 mod admin_token; // the token of the admin API
-mod address_file; // where the admin API and the console of a running gateway are
+mod address_file; // addresses of the admin API and the console of a running gateway
 mod api_error; // errors as JSON
-mod guard; // who may use the API, and how often
+mod guard; // access to the API, and its rate limit
 mod documents; // bodies of requests and replies
 mod json_body; // reads bodies
 mod path_value; // reads paths

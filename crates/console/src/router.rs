@@ -52,7 +52,7 @@ impl AdminRouter {
         Self { router }
     }
 
-    /// The same for a gateway that can read its configuration again.
+    /// Adds the route that lets the gateway read its configuration again.
     pub fn with_reload(self, reload: ReloadConfiguration) -> Self {
         Self { router: self.router.layer(Extension(reload)) }
     }

@@ -7,10 +7,10 @@ mod console_settings; // [console]
 mod assets; // embedded files
 mod own_path; // paths of this site
 mod form_fields; // queries and forms
-mod cookies; // what browsers keep
+mod cookies; // cookies of the console
 mod user_limits; // requests, changes and downloads of one user
 mod page_error; // requests that failed
-mod site; // what all requests share
+mod site; // state that all requests share
 mod web_request; // one request
 mod operator_session; // the session of an operator
 mod account_scope; // whose keys and usage a page is about

@@ -8,6 +8,6 @@ mod console_under_test; // a console on a store of its own
 #[path = "stories/access.rs"]
 mod access; // every route as everybody
 #[path = "stories/attacks.rs"]
-mod attacks; // what other sites and guessers try
+mod attacks; // attacks by other sites and guessers
 #[path = "stories/pages.rs"]
-mod pages; // what people do with it
+mod pages; // the pages as people use them

@@ -17,7 +17,7 @@
 //! ```
 
 mod chunk_decoder; // chunked bodies
-mod headers; // what headers say about the length of a body and the connection
+mod headers; // headers that determine the length of a body, and whether the connection stays open
 
 pub use chunk_decoder::{ChunkDecoder, ChunkStep, LineLimit};
 pub use headers::{BodyFraming, FramingHeaders};

@@ -67,7 +67,7 @@ impl DiskWriter {
         self.names().0
     }
 
-    /// The same in a sentence.
+    /// Its name in a sentence.
     pub fn what(self) -> &'static str {
         self.names().1
     }

@@ -351,7 +351,7 @@ mod tests {
     const RUNNING_MAX: usize = 6;
     const WAITING_MAX: usize = 12;
 
-    /// The same queue as lists of everything, for jobs that take no time.
+    /// A reference for the queue, made of plain lists, for jobs that take no time.
     #[derive(Default)]
     struct NaiveQueue {
         /// Account and job, the oldest first.

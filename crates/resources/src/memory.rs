@@ -95,7 +95,7 @@ pub struct AccountMemory<'a> {
 }
 
 impl<'a> AccountMemory<'a> {
-    /// The same access on a connection that counts small buffers.
+    /// This access, on a connection that counts small buffers.
     pub fn counting_small(self, uncharged: Option<&'a Arc<UnchargedBytes>>) -> Self {
         Self { uncharged, ..self }
     }
@@ -127,7 +127,7 @@ impl<'a> AccountMemory<'a> {
         Ok(())
     }
 
-    /// The same bytes, charged until the last clone of them is dropped.
+    /// Charges for these bytes until their last clone is dropped.
     pub fn hold(self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let mut charge = MemoryCharge::default();
         self.grow(&mut charge, bytes.len())?;

@@ -22,7 +22,7 @@ const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Time without a sign of life after which a task counts as down, so that `/ready` names one that hangs within five seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 
-/// The same for a task whose thread has a low priority: on a busy machine it may get no time for seconds.
+/// [`SILENCE_MAX`] of a task whose thread has a low priority: on a busy machine it may get no time for seconds.
 const LOW_PRIORITY_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Panics in a row after which a task counts as down. Fewer are over before anybody could act on them.
@@ -178,7 +178,7 @@ impl SupervisedTask {
         self.run_with(start, || {}).await;
     }
 
-    /// The same, with `after_panic` to take back at once what must not hold while the task does not run.
+    /// Like [`run`](Self::run). `after_panic` takes back at once any state that must not hold while the task does not run.
     pub async fn run_with<F: Future<Output = ()>>(
         &self,
         mut start: impl FnMut() -> F,

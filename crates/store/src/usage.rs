@@ -9,10 +9,10 @@
 mod flush; // adds usage
 mod count_columns; // the columns that are summed up
 mod day_credits; // credits by day, account and key
-mod key_day_sums; // what single keys have used on a day
+mod key_day_sums; // usage of single keys on a day
 mod report; // sums of usage
 mod retention; // deletes old usage
-mod usage_row; // what is counted, and for whom
+mod usage_row; // counts of one group of calls
 
 pub use day_credits::DayTotal;
 pub use flush::{StoredUsage, UsageFlush};

@@ -101,7 +101,7 @@ impl Administration {
         Ok(rows.map(|row| KeySummary::new(row, &account.name)))
     }
 
-    /// The same among the keys of all accounts.
+    /// The first keys of all accounts that begin with `search`, or whose ids do. A whole key is found, too.
     pub async fn keys_by_prefix(&self, search: &str) -> Result<ListPage<FoundKey>, AdministrationError> {
         let page = self.store.keys_by_prefix(None, shown_part(search), KEYS_FOUND_MAX).await?;
         let mut rows = Vec::new();

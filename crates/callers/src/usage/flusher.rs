@@ -49,7 +49,7 @@ pub(super) struct Flusher {
     clock: Clock,
     /// Spools of processes that have ended, until they are stored.
     left_over: Vec<Spool>,
-    /// Those that could not be stored, which are tried again when others are looked for.
+    /// Left-over spools that could not be stored, which are tried again when others are looked for.
     failed: Vec<Spool>,
     look_for_left_over_at: Instant,
     keep_up_at: Instant,

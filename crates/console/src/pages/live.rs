@@ -24,7 +24,7 @@ pub(crate) struct LiveStatus {
     pub(crate) gateway: GatewaySnapshot,
     /// The values of the last seconds.
     pub(crate) traffic: TrafficValues,
-    /// The same over time, oldest first.
+    /// The values over time, oldest first.
     pub(crate) history: Vec<TrafficValues>,
     /// Seconds that the history covers.
     pub(crate) history_seconds: u64,

@@ -9,7 +9,7 @@ pub(super) mod keys; // keys of the account
 pub(super) mod usage; // usage of the account
 pub(super) mod try_it; // a form for each method
 pub(super) mod user; // password and sessions
-pub(super) mod live; // what the gateway does now
+pub(super) mod live; // the live view
 pub(super) mod accounts; // all accounts
-pub(super) mod audit; // who changed what
+pub(super) mod audit; // the audit log
 pub(super) mod configuration; // the configuration in effect

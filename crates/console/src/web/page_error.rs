@@ -120,7 +120,7 @@ pub(super) fn form_errors(error: AdministrationError) -> Result<FormErrors, Page
     }
 }
 
-/// The same for people. Fields of accounts are called `account` in these forms.
+/// The errors of forms about people. Fields of accounts are called `account` in these forms.
 pub(super) fn people_form_errors(error: PeopleError) -> Result<FormErrors, PageError> {
     Ok(match error {
         PeopleError::WrongCredentials => FormErrors::general("Email or password is wrong."),

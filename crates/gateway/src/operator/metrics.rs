@@ -4,7 +4,7 @@
 mod calls; // calls, memory, threads and the cache
 mod listeners; // the gateway, its connections and its certificate
 mod nodes; // nodes, partners and their blocks
-mod process; // what the system says about the process
+mod process; // facts from `/proc`
 mod store; // accounts, keys, usage and shared limits
 mod tasks; // the tasks beside requests, and the disk
 
