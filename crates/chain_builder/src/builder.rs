@@ -40,7 +40,7 @@ struct ParentBlock {
 pub struct BlockPlan {
     /// Seconds since 1970; `None` is twelve seconds after the parent.
     pub timestamp: Option<u64>,
-    /// Who gets the fees and rewards.
+    /// The recipient of the fees and rewards.
     pub beneficiary: Address,
     /// The transactions, in order, each with its sender.
     pub transactions: Vec<Recovered<Transaction>>,

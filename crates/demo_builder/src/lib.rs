@@ -5,13 +5,13 @@
 //! withdrawals, failures of every kind, logs with 0 to 4 topics and more than 10,000 of them, and raw records.
 //! `docs/demo-chain.md` lists them. The chain is the same on every machine, hash by hash.
 
-pub mod accounts; // who acts
-pub mod contracts; // what they call
-pub mod facts; // what is where, by name
+pub mod accounts; // the people
+pub mod contracts; // the contracts that they call
+pub mod facts; // the blocks and transactions worth looking at, by name
 mod raw; // the records of a layer 2
 mod schedule; // which rules when
-mod story; // what happens, block by block
-mod writer; // how it becomes blocks
+mod story; // the events, block by block
+mod writer; // makes blocks of the events
 
 #[cfg(test)]
 mod tests;

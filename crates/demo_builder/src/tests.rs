@@ -1,7 +1,7 @@
 //! Every promise about the demo chain, kept.
 
 mod blocks; // eras, uncles, withdrawals
-mod calls; // what contracts answer
+mod calls; // results of calls
 mod document; // docs/demo-chain.md
 mod logs; // topics, and too many of them
 mod opening; // the archive that the product makes

@@ -18,12 +18,12 @@ pub fn program() -> Option<PathBuf> {
 }
 
 impl Anvil {
-    /// Starts one that makes blocks only when it is told to, with these arguments besides.
+    /// Starts a node that makes blocks only when it is told to, with these arguments besides.
     pub fn start(arguments: &[&str]) -> Option<Self> {
         Self::start_at(0, arguments)
     }
 
-    /// The same at a port of the test's own, so that it can be started there again.
+    /// Like [`start`](Self::start), at a port of the test's own, so that the node can be started there again.
     pub fn start_at(port: u16, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new(program()?);
         command.args(["--port", &port.to_string(), "--host", "127.0.0.1", "--no-mining"]).args(arguments);

@@ -3,7 +3,7 @@
 //! Every fork from Frontier to the second BPO fork has a few blocks, with the merge in between. The DAO fork is left out because
 //! it is about accounts that only mainnet has.
 
-mod actions; // what transactions do
+mod actions; // actions of transactions
 mod envelope; // in which type of transaction they do it
 mod schedule; // which fork is when
 

@@ -79,7 +79,7 @@ pub fn transaction_heavy(blocks: u64, transactions_per_block: u64) -> HeavyChain
     transfers(genesis([(TOKEN, contracts::token())]), HOLDERS, blocks, transactions_per_block)
 }
 
-/// The same with so many accounts from the start, over all of which the transfers are spread.
+/// A [`transaction_heavy`] chain with `accounts` accounts from the start, over all of which the transfers are spread.
 pub fn account_heavy(accounts: u64, blocks: u64, transactions_per_block: u64) -> HeavyChain {
     let holders = (0..accounts)
         .map(|number| (holder(number), GenesisAccount { balance: U256::from(1), ..Default::default() }));

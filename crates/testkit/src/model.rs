@@ -30,7 +30,7 @@ pub struct ModelTransaction<'a> {
     pub index: usize,
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// Who sent it.
+    /// Its sender.
     pub sender: Address,
     /// Its receipt.
     pub receipt: &'a Receipt,

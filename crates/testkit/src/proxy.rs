@@ -4,8 +4,8 @@
 //! its mood demands. The mood may be changed while calls are under way.
 
 mod messages; // reading and writing HTTP
-mod makes; // what nodes of other makes say of it
-mod pruned; // what nodes say of old blocks that they have dropped
+mod makes; // replies of nodes of other makes about old blocks
+mod pruned; // replies of nodes about old blocks that they have dropped
 mod tampering; // wrong results
 
 use std::collections::HashMap;
@@ -431,7 +431,7 @@ impl ProxyState {
             } else if lie.is_some() {
                 lie_about_state(method, reply);
             } else if method == "eth_getProof" {
-                // As reth says about blocks that it cannot prove. The error of the node behind could say that it has no such method.
+                // As reth says about blocks that it cannot prove. The error of the node behind may say that the method is missing.
                 let error = json!({"code": -32000, "message": "distance to target block exceeds maximum proof window"});
                 *reply = json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
             }

@@ -112,7 +112,7 @@ impl TrueChain {
         }
     }
 
-    /// The same chain with nodes that prove state.
+    /// This chain with nodes that prove state.
     pub fn with_proofs(self, proofs: ProvableStates) -> Self {
         Self { proofs: Some(Arc::new(proofs)), ..self }
     }
@@ -132,8 +132,8 @@ impl TrueChain {
         proxy.set(lie.map_or(Mood::Honest, |lie| lie.mood));
     }
 
-    /// So many calls in an order that depends on `seed`: two of three are some that this lie changes the answers to, the
-    /// others are of all methods in turn.
+    /// A sample of `count` calls, in an order that depends on `seed`: of two of three calls this lie changes the answer, the others
+    /// are of all methods in turn.
     pub fn sample(&self, lie: &NodeLie, count: usize, seed: u64) -> Vec<&KnownCall> {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut forged = self.forged_by(lie);

@@ -116,7 +116,7 @@ fn dropped_data(below: u64, node: TrueResult<'_>, call: &Value, result: &Value) 
             is_old(number(&result[0]["blockNumber"])).then_some(DroppedData::BlockReceipts)
         }
         "eth_getBlockByNumber" | "eth_getBlockByHash" => {
-            // All of them keep block 0.
+            // Nodes of all makes keep block 0.
             let block = number(&result["number"]).filter(|block| *block > 0);
             is_old(block).then_some(DroppedData::Block)
         }

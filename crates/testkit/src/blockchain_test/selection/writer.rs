@@ -30,7 +30,7 @@ impl TestWriter {
         Self::with(network, accounts, |_| ())
     }
 
-    /// The same, with changes to the genesis. Those to `config` stay unknown to whoever runs the test.
+    /// Like [`new`](Self::new), with changes to the genesis. Those to `config` stay unknown to the runner of the test.
     pub(super) fn with(
         network: &'static str,
         accounts: impl IntoIterator<Item = (Address, GenesisAccount)>,
