@@ -2,7 +2,7 @@
 
 mod accounts; // chaingate accounts
 mod admin_api; // the admin API of a gateway
-mod administration; // what the commands about accounts and keys have in common
+mod administration; // parts that the commands about accounts and keys share
 mod banner; // printed on a terminal when the gateway has started
 mod certificate; // when the TLS certificate expires
 mod check; // chaingate check

@@ -17,7 +17,7 @@ mod accounts; // accounts and keys from the command line
 #[path = "stories/admin.rs"]
 mod admin; // the admin API
 #[path = "stories/addresses.rs"]
-mod addresses; // what one address may take, and whom proxies speak for
+mod addresses; // limits of one address, and addresses that proxies report
 #[path = "stories/alloy_client.rs"]
 mod alloy_client; // alloy's provider
 #[path = "stories/broken_log.rs"]
@@ -59,13 +59,13 @@ mod import; // `chaingate import` as a user meets it
 #[path = "stories/reload.rs"]
 mod reload; // the configuration file is read again
 #[path = "stories/keys.rs"]
-mod keys; // what a key's settings refuse
+mod keys; // requests that a key's settings refuse
 #[path = "stories/lookups.rs"]
 mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw records
 #[path = "stories/layers.rs"]
 mod layers; // which module may import which
 #[path = "stories/leaks.rs"]
-mod leaks; // what the log tells, and what it must not
+mod leaks; // facts that the log tells, and secrets that it must not
 #[path = "stories/console.rs"]
 mod console; // the console, from the link on the terminal to a key that works
 #[path = "stories/memory.rs"]
@@ -87,13 +87,13 @@ mod request_id; // every reply has the id that the log has
 #[path = "stories/stored_callers.rs"]
 mod stored_callers; // accounts and keys of a store, and its outages
 #[path = "stories/secrecy.rs"]
-mod secrecy; // what never reaches a log
+mod secrecy; // secrets that never reach a log
 #[path = "stories/sharing.rs"]
 mod sharing; // threads and memory between accounts
 #[path = "stories/shared_limits.rs"]
 mod shared_limits; // limits over many gateways
 #[path = "stories/service.rs"]
-mod service; // what service managers, containers and packages need
+mod service; // support for service managers, containers and packages
 #[path = "stories/settings.rs"]
 mod settings; // every documented key has an effect
 #[path = "stories/shutdown.rs"]
@@ -107,7 +107,7 @@ mod smuggling; // requests that end in two places
 #[path = "stories/snapshots.rs"]
 mod snapshots; // one chain per request
 #[path = "stories/startup.rs"]
-mod startup; // what keeps the program from starting
+mod startup; // mistakes that keep the program from starting
 #[path = "stories/supervision.rs"]
 mod supervision; // tasks beside requests that panic
 #[path = "stories/tls.rs"]

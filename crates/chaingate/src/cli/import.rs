@@ -153,7 +153,7 @@ fn import(
     })
 }
 
-/// Who stores the blocks.
+/// The archive that stores the blocks, opened here or by a gateway.
 enum Destination {
     Archive(Archive),
     /// A gateway that has the archive open.

@@ -62,7 +62,7 @@ fn callers_with_a_key_come_before_silent_connections() {
         let before = accepted();
         let silent: Vec<_> =
             (2..10).flat_map(|last| [last; 10]).map(|last| connect_from(last, gateway.public)).collect();
-        // Those that come later than the new caller would be silent for a shorter time than it.
+        // A silent connection that came after the new caller would be silent for a shorter time than that one.
         until("all of them are accepted", || accepted() == before + silent.len() as f64);
         let mut new = connect_from(1, gateway.public);
         assert_eq!(new.post("/v3/demo", chain_id("1")).status, 200, "there is a place for a new caller");
@@ -141,7 +141,7 @@ fn connections_with_an_unfinished_body_make_room_for_another_account() {
     drop(unfinished);
 }
 
-/// The same with HTTP/2, where a stream whose body did not end made its connection busy.
+/// On HTTP/2, a stream whose body did not end made its connection busy, so that it made no room for others.
 #[test]
 fn http2_connections_with_unfinished_bodies_make_room_and_those_with_a_running_request_do_not() {
     let limits = "connections_max = 2\nbody_timeout_ms = 120000\ncall_timeout_ms = 120000";

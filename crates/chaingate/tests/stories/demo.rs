@@ -83,7 +83,7 @@ pub(crate) fn endless(number: usize) -> String {
     call("eth_call", &format!(r#"[{message},"latest",{{"{LOOPER}":{{"code":"0x5b5f56"}}}}]"#))
 }
 
-/// The same as the code of a creation, with nothing about it that tells at once how long it will take.
+/// An endless call in the code of a creation, in which nothing shows at once that it will take long.
 pub(crate) fn endless_creation(number: usize) -> String {
     call("eth_call", &format!(r#"[{{"data":"0x5b5f56{number:08x}"}}]"#))
 }

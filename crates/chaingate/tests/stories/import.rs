@@ -8,7 +8,7 @@ mod interrupt; // Ctrl-C
 #[path = "import/kill.rs"]
 mod kill; // kill -9, again and again
 #[path = "import/output.rs"]
-mod output; // what is said when all goes well
+mod output; // messages of imports that go well
 #[path = "import/program.rs"]
 mod program; // the program, and where it works
 #[path = "import/running.rs"]

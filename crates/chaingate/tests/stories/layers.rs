@@ -2,7 +2,7 @@
 //! other in a circle. Only a module and what is inside it may know each other.
 
 #[path = "layers/imports.rs"]
-mod imports; // who imports whom inside a crate
+mod imports; // imports between the modules of a crate
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

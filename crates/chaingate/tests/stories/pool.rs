@@ -1,13 +1,13 @@
 //! A gateway in front of nodes: other gateways with the demo chain, behind proxies that make them fail in every way.
 
 #[path = "pool/callers.rs"]
-mod callers; // who asks at a steady rate meanwhile
+mod callers; // callers at a steady rate
 #[path = "pool/changes.rs"]
-mod changes; // what a reader of changes is told
+mod changes; // changes that readers are told of
 #[path = "pool/confirmed.rs"]
 mod confirmed; // nodes that lie about the state
 #[path = "pool/confirmed_again.rs"]
-mod confirmed_again; // what a quorum has confirmed, and must be asked again
+mod confirmed_again; // answers of a quorum that must be confirmed again
 #[path = "pool/convictions.rs"]
 mod convictions; // when a node is taken for a liar
 #[path = "pool/deep.rs"]
@@ -25,7 +25,7 @@ mod failover; // nobody of our own can answer
 #[path = "pool/following.rs"]
 mod following; // blocks that are stored as the chain grows
 #[path = "pool/fees.rs"]
-mod fees; // what gas costs
+mod fees; // gas prices
 #[path = "pool/forged.rs"]
 mod forged; // nodes that lie about block data
 #[path = "pool/front.rs"]
@@ -43,7 +43,7 @@ mod cached; // answers that are cached
 #[path = "pool/following_through_faults.rs"]
 mod following_through_faults; // following gateways that are killed, and full disks
 #[path = "pool/labels.rs"]
-mod labels; // how far each answer is verified, as the documents say
+mod labels; // the table of `Chaingate-Verified` in the documents
 #[path = "pool/lying_partner.rs"]
 mod lying_partner; // a partner that lies while all nodes are down
 #[path = "pool/lists.rs"]
@@ -57,7 +57,7 @@ mod memory; // replies that want more memory than there is
 #[path = "pool/one_faulty_node.rs"]
 mod one_faulty_node; // one node of three is not what it should be
 #[path = "pool/outages.rs"]
-mod outages; // what is told when nodes cannot be used
+mod outages; // messages about nodes that cannot be used
 #[path = "pool/odd_chains.rs"]
 mod odd_chains; // real nodes with old forks, and with the chain ids of public networks
 #[path = "pool/pending.rs"]
@@ -71,9 +71,9 @@ mod proven_state; // storage, balances, code and calls with their proofs
 #[path = "pool/pruned.rs"]
 mod pruned; // nodes that have dropped what is old
 #[path = "pool/pruned_makes.rs"]
-mod pruned_makes; // how nodes of each make say so
+mod pruned_makes; // nodes of each make that have dropped old data
 #[path = "pool/questions.rs"]
-mod questions; // what is asked, and the true answers
+mod questions; // questions, and their true answers
 #[path = "pool/reorganised.rs"]
 mod reorganised; // a real node that changes its mind
 #[path = "pool/reorganised_following.rs"]
@@ -85,7 +85,7 @@ mod storm; // everything at once
 #[path = "pool/supervised.rs"]
 mod supervised; // tasks that watch and follow, and panic
 #[path = "pool/reorg_consistency.rs"]
-mod reorg_consistency; // what is true of a chain that is reorganised
+mod reorg_consistency; // answers about a chain that is reorganised
 #[path = "pool/identical_nodes.rs"]
 mod identical_nodes; // real nodes that have the same chain
 #[path = "pool/zksync.rs"]

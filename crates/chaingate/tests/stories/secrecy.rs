@@ -40,7 +40,7 @@ impl Program {
         Self::start_prepared(settings, |_| {})
     }
 
-    /// The same with what `prepare` puts into the data directory.
+    /// Like [`start`](Self::start). `prepare` fills the data directory.
     fn start_prepared(settings: &str, prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         prepare(&folder.path().join("data"));
@@ -142,7 +142,7 @@ fn over_http2(public: SocketAddr, path: &str) {
     });
 }
 
-/// The same for the credentials of a node, which HTTP libraries see on the way out.
+/// HTTP libraries, which have logs of their own, see the credentials of a node on the way out.
 #[test]
 fn no_log_line_shows_the_credentials_of_a_node() {
     let node =

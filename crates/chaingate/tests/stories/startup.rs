@@ -125,7 +125,7 @@ fn another_chain_is_not_served_with_the_key_of_the_demo_chain() {
         assert!(said.contains(part), "{said}");
     }
 
-    // It said that an API key was needed, although the file had one.
+    // The message said that an API key was needed, although the file had one.
     let with_key = format!("data_dir = \"data\"\n{LOOPBACK}[[key]]\nkey = \"own\"\n");
     fs::write(place.path().join("config.toml"), &with_key).unwrap();
     let said = place.refused();

@@ -15,7 +15,7 @@ const BOX_CREATION: &str = "0x67345f5260205fa0005f5260086018f3";
 /// When block 0 is; every further block is a second later.
 const GENESIS_TIME: &str = "1700000000";
 
-/// So little that it never changes: anvil forgets to take it back when it takes blocks back.
+/// A base fee so low that it never changes: anvil does not restore the fee when it takes blocks back.
 const BASE_FEE: &str = "7";
 
 /// The true answers about one block.

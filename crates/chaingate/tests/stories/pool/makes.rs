@@ -17,11 +17,11 @@ use report::Report;
 #[path = "makes/chain.rs"]
 mod chain; // the chain that all nodes of a make have
 #[path = "makes/questions.rs"]
-mod questions; // what is asked
+mod questions; // questions to node and gateway
 #[path = "makes/truth.rs"]
-mod truth; // what the nodes say themselves
+mod truth; // the nodes' own answers
 #[path = "makes/report.rs"]
-mod report; // what was found out
+mod report; // findings
 #[path = "makes/ethereumjs.rs"]
 mod ethereumjs; // a make that cannot make blocks
 

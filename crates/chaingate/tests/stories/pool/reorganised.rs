@@ -205,7 +205,7 @@ fn a_side_block_that_no_node_has_any_more_is_not_there() {
     assert_eq!(told["error"]["message"], "header for hash not found", "{told}");
 }
 
-/// That a receipt is not there is true until the next head, and not a moment longer.
+/// The absence of a receipt is true until the next head, and not a moment longer.
 #[test]
 fn a_receipt_is_there_as_soon_as_its_block_is() {
     let Some((anvil, _proxies, front)) = start() else { return };

@@ -185,8 +185,8 @@ impl Report {
     }
 }
 
-/// Each kind of fault once, with its first question and the number of times. Faults of one kind are about one method and differ only in
-/// quantities.
+/// Each kind of fault once, with its first question and the number of times. Faults of one kind are about one method and differ
+/// only in quantities.
 fn folded(faults: &[Fault]) -> Vec<String> {
     let is_quantity = |part: &&str| part.starts_with("0x") || part.parse::<u64>().is_ok();
     let kind = |fault: &Fault| {
