@@ -109,7 +109,7 @@ impl Reloader {
 
     fn change(&mut self, config: &Config, text: String) -> ReloadOutcome {
         let mut report = report(&self.started, &self.running.text, &text);
-        self.name_what_needs_a_restart(&mut report, config);
+        self.add_keys_that_need_a_restart(&mut report, config);
         // Steps that can fail come first.
         if let (Some(certificate), Some(files)) = (self.gateway.certificate(), &config.listen.server.tls) {
             let _is_another = certificate.replace(files).map_err(|error| error.to_string())?;
@@ -130,7 +130,7 @@ impl Reloader {
     }
 
     /// Adds keys to `needs_restart` that a reload can change in general, but not on this gateway.
-    fn name_what_needs_a_restart(&self, report: &mut ReloadReport, config: &Config) {
+    fn add_keys_that_need_a_restart(&self, report: &mut ReloadReport, config: &Config) {
         let keeps_tls = self.gateway.certificate().is_some() == config.listen.server.tls.is_some();
         let keeps_source = self.gateway.answers().remote().is_some() != config.remote.nodes.is_empty();
         for (keys, is_kept) in

@@ -109,7 +109,7 @@ fn no_name_has_the_character_nul() {
 
 /// A missing key was told to be letters, and a misspelt one only that it is unknown.
 #[test]
-fn what_is_missing_and_what_was_meant_is_said() {
+fn missing_keys_and_similar_names_are_reported() {
     let text = "[lsten]\n[listen]\npubilc = \"127.0.0.1:1\"\n[[key]]\nplan = \"core\"\n[[key]]\nkey = \"\"\n[[node]]\nname = \"one\"\n";
     let report = Config::parse(text).unwrap_err().to_string();
     let expected = [
@@ -256,7 +256,7 @@ fn a_secret_and_a_token_cannot_both_be_required() {
 }
 
 #[test]
-fn what_is_not_toml_does_not_show_a_key() {
+fn the_report_of_invalid_toml_shows_no_key() {
     for text in [
         "[[key]]\nkey = canary\n",
         "[[key]]\nkey = \"canary\nplan = 1\n",

@@ -92,7 +92,7 @@ fn bombs_are_held_to_the_limit_of_bodies() {
 }
 
 #[test]
-fn what_is_not_what_its_encoding_says_is_refused() {
+fn a_body_in_another_encoding_than_stated_is_refused() {
     let gateway = Gateway::start();
     for encoding in ["gzip", "zstd"] {
         let reply = posted_as(&gateway, encoding, chain_id("1").as_bytes());

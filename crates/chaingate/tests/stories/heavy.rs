@@ -163,7 +163,7 @@ fn pooled(demo: &Demo) -> f64 {
 
 /// Each `eth_gasPrice` read the receipts of twenty blocks on the thread of its connection.
 #[test]
-fn what_gas_should_cost_is_computed_once_per_head_and_in_the_pool() {
+fn gas_prices_are_computed_once_per_head_and_in_the_pool() {
     let demo = Demo::with("");
     let first = demo.call("eth_gasPrice", "[]");
     assert!(first["result"].is_string(), "{first}");

@@ -111,7 +111,7 @@ fn a_gateway_that_was_stopped_and_goes_on_still_reads_what_the_sender_sends() {
 
 /// A bad block, a file that ends in the middle of a block, and another genesis: the words are those of an import without a gateway.
 #[test]
-fn what_is_wrong_is_said_in_the_same_words() {
+fn mistakes_are_reported_in_the_same_words() {
     let mut place = Workplace::small();
     let mut bad = place.block(5);
     bad.header.state_root.0[0] ^= 1;

@@ -11,7 +11,7 @@ use crate::memory::{logs, non_reader};
 /// Answers in the cache once counted as answers that wait to be read. With as many of them as may wait, every further
 /// call was refused, for as long as they were kept.
 #[test]
-fn what_is_kept_does_not_count_as_waiting_to_be_read() {
+fn kept_answers_do_not_count_as_waiting_to_be_read() {
     let chain = Demo::with("");
     let node = Proxy::start(chain.public, "/v3/demo");
     let front = Front::of(&[node.url()], "[network]\nname = \"demo\"\n[limits]\nmemory_bytes_max = 400000\n");

@@ -162,7 +162,7 @@ fn one_node_is_believed_about_the_state_only_where_the_operator_says_so() {
 
 /// Only liars were left, and they were believed: 83 of 120 storage reads were wrong.
 #[test]
-fn what_is_left_of_the_nodes_is_not_believed_without_a_quorum() {
+fn remaining_nodes_are_not_believed_without_a_quorum() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
     proxies[1..].iter().for_each(|proxy| proxy.set(Mood::Dead));
@@ -247,7 +247,7 @@ fn a_confirmed_answer_costs_as_many_calls_as_a_quorum_has_nodes() {
 
 /// Nobody knew which of the kept answers were a liar's.
 #[test]
-fn what_a_node_said_is_forgotten_when_it_is_proven_wrong() {
+fn answers_of_a_node_are_forgotten_when_it_is_proven_wrong() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 2, NETWORK);
     proxies[0].set(Mood::Forging(Forgery::Balance));
@@ -269,10 +269,10 @@ fn what_a_node_said_is_forgotten_when_it_is_proven_wrong() {
     until("it is asked again", || ask().0 == "\"0x0\"");
 }
 
-/// Only what one node had said was forgotten. What liars had confirmed while they were the quorum was served for as long as it
-/// was kept.
+/// Only the answers of one node were forgotten. Answers that liars had confirmed while they were the quorum were served for as
+/// long as they were kept.
 #[test]
-fn what_liars_confirmed_is_forgotten_when_one_of_them_is_proven_wrong() {
+fn answers_that_liars_confirmed_are_forgotten_when_one_of_them_is_proven_wrong() {
     let chain = Demo::with("");
     let (proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
     proxies[..2].iter().for_each(|proxy| proxy.set(Mood::Forging(Forgery::Balance)));

@@ -105,7 +105,7 @@ fn what_all_nodes_lied_about_is_right_within_the_time() {
 /// The nodes now name the true block of a transaction. So they have lied about its number before, and all their answers are
 /// asked again at once.
 #[test]
-fn what_nodes_said_is_asked_again_when_they_say_otherwise() {
+fn answers_are_asked_again_when_their_nodes_say_otherwise() {
     let reformed = Reformed::with(3_600_000);
     assert!(reformed.still_wrong() > 0, "nobody has said otherwise yet");
     // The second transaction of the block: nothing is known about it.
@@ -115,9 +115,9 @@ fn what_nodes_said_is_asked_again_when_they_say_otherwise() {
     assert_eq!(reformed.still_wrong(), 0);
 }
 
-/// With two of three nodes dead nobody can confirm anything again. What was confirmed before was dropped when its time was over.
+/// With two of three nodes dead nothing can be confirmed again. Answers that were confirmed before were dropped after their time.
 #[test]
-fn what_was_confirmed_is_served_while_nobody_can_confirm_it_again() {
+fn confirmed_answers_are_served_while_nobody_can_confirm_them_again() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let rest = format!("{NETWORK}[integrity]\nconfirmed_for_ms = 1\n");

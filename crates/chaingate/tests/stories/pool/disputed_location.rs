@@ -22,7 +22,7 @@ fn by_hash(node: &Demo) -> Vec<Question> {
 /// An answer that put a transaction or a log into a block where it is not was doubted and kept. For the sake of that
 /// worthless answer a node that seemed to be down, and had the true one, was not asked.
 #[test]
-fn what_is_misplaced_does_not_keep_anyone_from_being_asked() {
+fn a_misplaced_answer_does_not_keep_other_nodes_from_being_asked() {
     let node = Demo::with("");
     let (proxies, front) = Front::behind(node.public, "/v3/demo", 2, CHAIN);
     proxies[0].set(Mood::Misplaced);

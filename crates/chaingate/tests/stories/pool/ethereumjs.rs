@@ -84,7 +84,7 @@ fn ethereumjs_is_believed_where_it_is_right_and_nothing_else_of_it_is_delivered(
 /// It delivers some transactions and receipts without members that their roots cover. Whether that is found out depends on which
 /// node is asked first; then it is excluded for minutes like any node whose answer is proven wrong, and nobody notices.
 #[test]
-fn what_ethereumjs_lacks_another_node_answers() {
+fn another_node_answers_calls_that_ethereumjs_lacks() {
     let Some(pair) = Pair::start() else { return };
     let front = Front::of(&[pair.node_url(), pair.gateway_url()], REST);
     let questions = questions::all(&pair.gateway);

@@ -181,7 +181,7 @@ fn a_partner_that_cannot_be_used_is_seen_before_it_is_needed() {
 }
 
 #[test]
-fn what_a_partner_says_is_checked_too() {
+fn answers_of_partners_are_checked_too() {
     let outage = Outage::begin("");
     outage.partner.set(Mood::WrongBlocks);
     let by_index = outage.front.ask_as("growth", "", BY_INDEX, r#"["latest","0x0"]"#);

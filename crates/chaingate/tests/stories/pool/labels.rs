@@ -168,7 +168,7 @@ fn each_cell_of_the_table_of_labels_is_true() {
 /// The hash of an old block was enough for `proven` although the caller had asked for a canonical block, and only a quorum says that it
 /// is one.
 #[test]
-fn that_an_old_block_is_canonical_is_confirmed() {
+fn a_quorum_confirms_that_an_old_block_is_canonical() {
     let chain = long::chain(2);
     let node = long::node(&chain);
     let proofs = Arc::new(ProvableStates::of_newest(&chain.genesis, &chain.blocks[..long::DEEP as usize], 1));

@@ -1,4 +1,4 @@
-//! A partner that lies while all nodes are down. What it says of blocks is proven, or is not told.
+//! A partner that lies while all nodes are down. Its answers about blocks are proven, or are not passed on.
 
 use std::net::SocketAddr;
 use std::thread;

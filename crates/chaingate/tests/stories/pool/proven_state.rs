@@ -281,7 +281,7 @@ fn proofs_are_kept_for_further_questions() {
 
 /// Accounts and slots that a call read are fetched at once when the same function is called at another block.
 #[test]
-fn what_a_function_read_before_is_fetched_beforehand() {
+fn accounts_and_slots_that_a_function_read_before_are_fetched_beforehand() {
     let world = World::new();
     let (proxies, front) = world.front(&[None], "");
     let message =
@@ -387,7 +387,7 @@ fn a_message_in_another_block_costs_no_more_than_the_hashes_that_a_block_can_ask
 
 /// State that no node proves is asked of a quorum.
 #[test]
-fn what_no_node_proves_is_confirmed() {
+fn state_that_no_node_proves_is_confirmed() {
     let world = World::new();
     let proxies: Vec<_> = (0..3).map(|_| Proxy::start(world.chain.public, "/v3/demo")).collect();
     let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();

@@ -72,20 +72,20 @@ impl Mix {
 /// Two of three nodes had no index of old transactions, and the third was slower: half of the calls for a transaction that
 /// exists said null, and that it was confirmed.
 #[test]
-fn what_one_slow_node_knows_is_found() {
-    what_a_slow_node_knows_is_found(&[(Pruned::Nothing, 600), (Pruned::Error, 600)]);
+fn data_of_one_slow_node_is_found() {
+    assert_data_of_a_slow_node_is_found(&[(Pruned::Nothing, 600), (Pruned::Error, 600)]);
 }
 
 /// A node that takes seconds for each reply counts as down, and was not waited for: a null that is not confirmed came before its
 /// answer.
 #[test]
-fn what_one_very_slow_node_knows_is_found() {
-    what_a_slow_node_knows_is_found(&[(Pruned::EmptyLists, 3_000)]);
+fn data_of_one_very_slow_node_is_found() {
+    assert_data_of_a_slow_node_is_found(&[(Pruned::EmptyLists, 3_000)]);
 }
 
-/// Its watcher does not wait for replies that take seconds, so that it is silent.
+/// The watcher of a node does not wait for replies that take seconds, so that it takes the node for silent.
 #[test]
-fn what_a_node_knows_that_became_slow_in_everything_is_found() {
+fn data_of_a_node_that_became_slow_in_everything_is_found() {
     for says in [Pruned::Nothing, Pruned::EmptyLists] {
         let mix = Mix::of(says, Mood::Honest, "[pool]\ncall_timeout_ms = 60000\n").shown();
         mix.proxies[2].set(Mood::Slow(Duration::from_secs(3)));
@@ -122,7 +122,7 @@ fn logs_of_one_very_slow_node_are_found() {
     });
 }
 
-fn what_a_slow_node_knows_is_found(mixes: &[(Pruned, u64)]) {
+fn assert_data_of_a_slow_node_is_found(mixes: &[(Pruned, u64)]) {
     for &(says, slowness) in mixes {
         let slow = Mood::SlowOnData(Duration::from_millis(slowness));
         let mix = Mix::of(says, slow, "[pool]\ncall_timeout_ms = 60000\n");
@@ -239,7 +239,7 @@ fn logs_are_asked_of_nodes_that_have_them() {
 
 /// Where blocks cannot be proven, two nodes that had dropped what is old confirmed that there is none of it.
 #[test]
-fn what_was_dropped_is_not_confirmed_where_blocks_cannot_be_proven() {
+fn the_absence_of_dropped_data_is_not_confirmed_where_blocks_cannot_be_proven() {
     let zksync = NO_CACHE.replace("[network]\n", "[network]\nfamily = \"zksync\"\n");
     for says in [Pruned::Nothing, Pruned::EmptyLists] {
         let pruned = Mood::Pruned { below: KEPT_FROM, says };

@@ -69,7 +69,7 @@ fn one_liar_of_three_changes_nothing_where_blocks_cannot_be_proven() {
 }
 
 #[test]
-fn what_is_in_blocks_that_cannot_be_proven_is_confirmed() {
+fn data_of_blocks_that_cannot_be_proven_is_confirmed() {
     let chain = Demo::with("");
     let (_proxies, front) = Front::behind(chain.public, "/v3/demo", 3, NETWORK);
     // Until then nobody can know that there is no receipt.
