@@ -49,7 +49,7 @@ impl Account {
         self.plan.load()
     }
 
-    /// Moves the account to a plan. What was used of the current second and day stays used.
+    /// Moves the account to a plan. Credits used in the current second and day stay used.
     pub(crate) fn set_plan(&self, plan: &Plan, now: MonoTime) {
         if **self.plan() == *plan {
             return;

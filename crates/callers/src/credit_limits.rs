@@ -35,8 +35,8 @@ impl CreditLimits {
         credit_limits
     }
 
-    /// Changes the limits. What was used of the current second and of the current day stays used; what is used while there
-    /// is no limit is not counted.
+    /// Changes the limits. Credits used in the current second and day stay used; credits used while there is no limit are not
+    /// counted.
     pub fn set_limits(&self, per_second: Option<u64>, per_day: Option<u64>, now: MonoTime) {
         if per_second.is_none() && per_day.is_none() && self.state.get().is_none() {
             return;

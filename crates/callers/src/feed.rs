@@ -224,7 +224,7 @@ impl Drop for CallersFeed {
     }
 }
 
-/// Starts the thread that writes the local copy. What is returned is closed when it ends.
+/// Starts the thread that writes the local copy. The returned channel is closed when the thread ends.
 fn start_copy(
     config: &FeedConfig,
     directory: &Arc<Directory>,

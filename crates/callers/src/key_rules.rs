@@ -14,7 +14,7 @@ use crate::origins::OriginPattern;
 use crate::policy::{COMPARED_ENTRIES_MAX, CREDITS_MAX, HASHED_ENTRIES_MAX, PUBLIC_KEYS_MAX};
 use crate::token_verifier::TokenVerifier;
 
-/// The restrictions of a key. What is absent restricts nothing. The secret is not part of them.
+/// The restrictions of a key. An absent one restricts nothing. The secret is not part of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyRules {

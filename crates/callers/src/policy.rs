@@ -191,7 +191,7 @@ pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the flusher looks for spools of processes that have ended, deletes old usage, and raises the limits of all keys.
 pub(crate) const USAGE_UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long the program waits for the store when it stops. What is not stored by then stays in the spool.
+/// How long the program waits for the store when it stops. Usage that is not stored by then stays in the spool.
 pub(crate) const FLUSHER_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the program waits for the store to take usage in memory, which is lost if neither the store nor the spool takes it.

@@ -13,7 +13,7 @@ pub struct Method {
     pub required: &'static [Param],
     /// The positional parameters after them.
     pub optional: &'static [Param],
-    /// Reads the parameters. What a query asks for is stated here; the methods of one kind share a reader.
+    /// Reads the parameters into a query. The row states the data that it asks for; the methods of one kind share a reader.
     pub(crate) read: fn(&mut ParamReader<'_>) -> Result<Query<BlockParam>, ParamFault>,
     /// Parameters as JSON with which the method has a short and typical result on the demo chain. Documents show that call,
     /// and tests and fuzzing make it.

@@ -2,8 +2,8 @@
 //! the metrics and the console by the time at which it was last alive.
 //!
 //! A task is alive if its thread polls it: at least once per [`BEAT_INTERVAL`], also while it waits. So a task that has panicked,
-//! that blocks its thread for ever, or whose thread is gone shows no more signs of life. What a task has achieved is not known
-//! here; that belongs to its own status.
+//! that blocks its thread for ever, or whose thread is gone shows no more signs of life. The progress of a task is not known
+//! here; it belongs to the task's own status.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -208,7 +208,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Tries again while the store is down or too slow. What it refuses, it would refuse again.
+    /// Tries again while the store is down or too slow. Rows that the store refuses are not tried again.
     async fn flush_memory_repeatedly(&mut self) {
         while let Err(StoreFailure::Unavailable(_) | StoreFailure::TimedOut(_)) = self.flush_memory().await {
             sleep(FLUSH_INTERVAL).await;

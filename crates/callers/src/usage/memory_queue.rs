@@ -87,7 +87,7 @@ impl MemoryQueue {
         self.measure(&waiting);
     }
 
-    /// Writes what waits to the spool. What the spool does not take stays in memory.
+    /// Writes the waiting rows to the spool. Rows that the spool does not take stay in memory.
     pub(super) fn write_to_spool(&self) -> Result<(), AppendError> {
         loop {
             let mut taken = TakenRows { queue: self, rows: self.waiting.lock().take(ENTRY_ROWS_MAX) };

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_not_reported_as_nothing() {
+    fn usage_that_is_no_longer_kept_is_not_reported_as_zero() {
         let error = spanned(Some("2026-11-01T10:17Z"), None).unwrap_err();
         assert!(error.starts_with("since: usage by minute is kept since 2026-11-15T13:45:00Z"), "{error}");
         assert!(spanned(Some("2026-08-01T10:00Z"), None).is_err());

@@ -148,7 +148,7 @@ fn limits_are_divided_again_after_the_clock_of_redis_was_set_back() {
 
 /// One hash that something else had written stopped the division of all limits.
 #[test]
-fn what_the_script_cannot_read_is_replaced_and_does_not_stop_other_limits() {
+fn values_that_the_script_cannot_read_are_replaced_and_do_not_stop_other_limits() {
     let Some(server) = RedisServer::start() else { return };
     let mut script = Script::new(&server);
     let damages: [&[&str]; 7] = [

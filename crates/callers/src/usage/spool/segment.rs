@@ -30,7 +30,7 @@ pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
 pub(super) struct Segment {
     number: u64,
     file: Arc<File>,
-    /// Where the next entry is written. What is behind it was not written to its end.
+    /// Where the next entry is written. An entry behind it was not written to its end.
     written: u64,
     /// Up to where entries are in the store.
     stored: u64,

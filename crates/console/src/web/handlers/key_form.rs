@@ -56,7 +56,7 @@ fn lines(text: &str) -> Option<Vec<String>> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// The PEM blocks of a text. What is not in a block becomes one, and is refused as such.
+/// The PEM blocks of a text. Text outside of blocks becomes a block, and is refused as such.
 fn public_keys(text: &str) -> Option<Vec<String>> {
     const END: &str = "-----END PUBLIC KEY-----";
     let blocks = text.replace('\r', "");
