@@ -184,8 +184,9 @@ test("hostile texts: names and replies of nodes, and the configuration are shown
 });
 
 /** TOML's basic strings are written as those of JSON. */
+/** A value of the configuration file, in which `${` would begin the name of a variable. */
 function toml(text) {
-  return JSON.stringify(text);
+  return JSON.stringify(text.replaceAll("${", () => "$${"));
 }
 
 /** A node whose every reply has hostile texts. */
