@@ -66,7 +66,7 @@ impl Class {
     pub const ALL: [Self; 4] = [Self::Quick, Self::Evm, Self::Logs, Self::Bulk];
 }
 
-/// What a node must have for a call.
+/// The capabilities that a call needs of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The newest block that the call is about. Nodes whose head is below it are not asked.

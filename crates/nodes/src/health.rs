@@ -42,7 +42,7 @@ pub(crate) const RATE_LIMITED: Duration = Duration::from_millis(500);
 /// After this time, another probe may start although the last one has not ended: its caller may have hung up.
 pub(crate) const PROBE_MAX: Duration = Duration::from_secs(2);
 
-/// What a call or a poll has shown about a node.
+/// The result of a call or a poll, as it concerns the health of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
     /// It replied to a call, possibly with an error that is the caller's fault.

@@ -65,7 +65,7 @@ pub(crate) fn index(class: Class) -> usize {
     }
 }
 
-/// What to expect of the next answer.
+/// The expected delay of the next answer.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     expected: Duration,

@@ -71,7 +71,7 @@ pub struct Node<A> {
     /// Host and port, without credentials.
     name: String,
     client: A,
-    /// What changes with each call. Whoever considers the node takes this lock once.
+    /// The facts that change with each call. Whoever considers the node takes this lock once.
     state: Mutex<NodeState>,
     counts: NodeCounts,
     presence: Presence,
@@ -80,7 +80,7 @@ pub struct Node<A> {
     trust: TrustEpoch,
 }
 
-/// What is known of a node.
+/// The facts about a node.
 #[derive(Debug, Default)]
 struct NodeState {
     health: Health,
@@ -534,7 +534,7 @@ impl<A> Node<A> {
         &self.name
     }
 
-    /// What it may be asked, if it is a partner.
+    /// Its methods and quota, if it is a partner.
     pub fn partner_terms(&self) -> Option<&PartnerTerms> {
         match &self.role {
             NodeRole::Own => None,

@@ -14,7 +14,7 @@ const LOG_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
 /// A node that has been well for this long starts with the shortest interval again.
 const WELL_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// What was logged about one node.
+/// The lines that were logged about one node.
 #[derive(Debug, Default)]
 pub(crate) struct OutageLog {
     /// The last line of each cause. There are as many as there are texts for them.

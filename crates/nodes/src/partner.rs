@@ -31,7 +31,7 @@ pub trait DayCalls: std::fmt::Debug + Send + Sync {
     fn used(&self, unix_seconds: u64) -> u64;
 }
 
-/// What a partner may be asked, and how often.
+/// The methods of a partner, and how often it may be asked.
 #[derive(Debug)]
 pub struct PartnerTerms {
     /// The methods of callers for which it may be asked. `None` means all.
@@ -43,7 +43,7 @@ pub struct PartnerTerms {
     state: Mutex<QuotaState>,
 }
 
-/// What is left of the quota.
+/// The rest of the quota.
 #[derive(Debug)]
 struct QuotaState {
     second: TokenBucket,

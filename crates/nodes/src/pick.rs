@@ -3,7 +3,7 @@
 use crate::call::Needs;
 use crate::health::Availability;
 
-/// What the choice needs to know of a node.
+/// The facts about a node that the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) availability: Availability,

@@ -33,7 +33,7 @@
 //! deadline if a node is well, and for a short time if all nodes that are left seem to be down. Nodes that failed are asked once more
 //! when no other is left. The first answer that is believed wins, and the other attempts are dropped.
 //!
-//! What a judge finds out about a result is a value, a [`ResultFinding`]. The asker gets all of them with the answer.
+//! A judge returns its finding about a result as a value, a [`ResultFinding`]. The asker gets all of them with the answer.
 //!
 //! [`progress`] holds a status per node, [`next_action`] decides from it what is done next, [`driver`] does it, and [`policy`] has
 //! the times. [`one_answer`] and [`several_answers`] are the askers.
@@ -82,7 +82,7 @@ pub const NODES_MAX: usize = 128;
 /// The nodes that there are when a call begins.
 pub(crate) type Nodes<A> = Arc<Vec<Arc<Node<A>>>>;
 
-/// What is done about a result.
+/// The consequence of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Believed,
@@ -96,7 +96,7 @@ pub enum Judgement {
     Unproven,
 }
 
-/// What a judge found out about a result.
+/// The finding of a judge about a result.
 pub trait ResultFinding: Send {
     fn judgement(&self) -> Judgement;
 }
@@ -136,7 +136,7 @@ impl<F> fmt::Debug for Judging<'_, F> {
 /// Judges what a node delivered.
 pub type ResultJudge<'a, 'j, F, R = Bytes> = &'a (dyn Fn(NodeId, &R) -> Judging<'j, F> + Sync);
 
-/// What all calls of one pool share.
+/// The parts that all calls of one pool share.
 #[derive(Debug)]
 pub(crate) struct CallRules {
     pub(crate) budgets: Budgets,
@@ -151,7 +151,7 @@ pub(crate) struct CallRules {
 #[derive(Debug)]
 pub struct CallOutcome<A, F, R = Bytes> {
     pub answer: Result<PoolAnswer<A, R>, CallFailure>,
-    /// What was found out about each result, in their order. `None` where it could not be checked.
+    /// The finding about each result, in their order. `None` where it could not be checked.
     pub findings: Vec<(NodeId, Option<F>)>,
 }
 

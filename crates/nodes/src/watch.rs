@@ -54,7 +54,7 @@ pub(crate) trait Watched: Send + Sync + 'static {
     fn client(&self) -> &Self::Client;
     /// Its name in the log, without credentials.
     fn name(&self) -> &str;
-    /// What it may be asked if it is a partner, which has no vote and is seldom asked.
+    /// Its methods and quota if it is a partner, which has no vote and is seldom asked.
     fn partner_terms(&self) -> Option<&PartnerTerms> {
         None
     }
@@ -133,7 +133,7 @@ impl Default for WatchSettings {
     }
 }
 
-/// What all watchers share.
+/// The parts that all watchers share.
 #[derive(Debug)]
 struct WatchContext {
     view: Arc<NodesView>,

@@ -16,7 +16,7 @@ use testkit::{
 
 /// A way to spoil a block.
 struct Fault {
-    /// What the import says of it.
+    /// The error of the import.
     says: &'static str,
     /// The forks whose blocks can be spoilt so.
     eras: std::ops::RangeInclusive<Era>,

@@ -70,7 +70,7 @@ impl Chains {
     }
 }
 
-/// What should be in the file: which of the two blocks of a number.
+/// The expected content of the file: which of the two blocks of a number.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Model {
     whole: BTreeMap<u64, usize>,

@@ -78,7 +78,7 @@ fn a_bit_that_flips_in_an_open_archive_costs_the_calls_that_need_it() {
     assert!(fates.contains_key(&Fate::NotRead), "no flip was noticed at all");
 }
 
-/// What an operating system gives after it lost what it had promised to write, or a disk that forgot a part of itself.
+/// The sectors that an operating system gives after it lost writes that it had promised, or a disk that forgot a part of itself.
 #[test]
 fn sectors_that_are_lost_or_misplaced_make_no_wrong_answer() {
     let truth = truth();
@@ -148,7 +148,7 @@ impl Places {
     }
 }
 
-/// What came of a damaged file.
+/// The outcome of opening a damaged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Right,

@@ -32,14 +32,14 @@ fn every_access_of_an_import_may_fail() {
         let disk = MemoryDisk::new(file.clone(), Some(Fault { at, once, code }));
         let failed = import_on(&disk, &truth).is_err();
         let what = format!("error {code} at access {at}, once: {once}");
-        // What fails after the last commit is the tidying up, and nobody is there to hear of it.
+        // After the last commit only the tidying up can fail, and nobody is there to hear of it.
         assert!(failed || head_of(&disk) == truth.model.head(), "{what} went unnoticed");
         disk.repair();
         go_on(&disk, &truth, &what);
     }
 }
 
-/// What was not yet asked to be on the disk is there or not, or in part, in any order.
+/// Data that was not yet asked to be on the disk is there or not, or in part, in any order.
 #[test]
 fn the_power_may_fail_at_every_access_of_an_import() {
     let (truth, file) = chain();

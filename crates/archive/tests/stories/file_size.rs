@@ -97,7 +97,7 @@ fn the_file_stops_growing_while_blocks_are_followed_and_replaced() {
         }
     }
     let (kib, at_once) = (place.kib(), kib_at_once(&chain));
-    // What is added now are the blocks themselves.
+    // Now only the blocks themselves are added.
     assert!(
         kib <= three_quarters + at_once,
         "{three_quarters} KiB after three quarters of the blocks, then {kib} KiB"

@@ -14,7 +14,7 @@ pub(super) struct MemoryDisk(Mutex<State>);
 #[derive(Debug)]
 struct State {
     bytes: Vec<u8>,
-    /// What would be left without power.
+    /// The content that would be left without power.
     durable: Vec<u8>,
     /// Writes that were not yet asked to be durable.
     pending: Vec<(usize, Vec<u8>)>,
@@ -59,7 +59,7 @@ impl MemoryDisk {
         self.lock().bytes[byte] ^= 1 << bit;
     }
 
-    /// What was not yet asked to be durable is there as a whole, in part, or not. Disks write sectors of 512 bytes as a
+    /// Data that was not yet asked to be durable is there as a whole, in part, or not. Disks write sectors of 512 bytes as a
     /// whole or not at all.
     pub(super) fn after_a_power_cut(&self, rng: &mut StdRng) -> Vec<u8> {
         const SECTOR: usize = 512;

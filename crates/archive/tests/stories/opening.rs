@@ -1,4 +1,4 @@
-//! What is opened is an archive, of this version, of the same chain, and of nobody else; everything else is left
+//! Only an archive is opened, of this version, of the same chain, and of nobody else; everything else is left
 //! alone, and the error says what to do.
 
 use super::setup::{Fresh, archive_of, blocks, small_chain, write};

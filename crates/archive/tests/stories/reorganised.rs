@@ -75,7 +75,7 @@ fn new_archive(branches: &Branches) -> Place {
 }
 
 impl Place {
-    /// What a kill of the process would leave: the file as it is, while it is open.
+    /// The file as a kill of the process would leave it: the file as it is, while it is open.
     fn killed(&self) -> Self {
         let directory = tempfile::tempdir().unwrap();
         copy_file(self.directory.path(), directory.path());
@@ -241,7 +241,7 @@ fn blocks_that_are_not_finalized_can_be_replaced() {
     branches.branch(FINALIZED + 1, 3, 9);
     place.archive.reorganise(FINALIZED + 1, branches.blocks_after(FINALIZED + 1)).unwrap();
     branches.truth().check_sample(&place.archive.snapshot(), [FINALIZED, FINALIZED + 2]).unwrap();
-    // What is finalized goes.
+    // Savepoints of finalized blocks go.
     place.archive.set_finalized(Some(branches.head()));
     branches.grow(REPLACEABLE_BLOCKS_MIN);
     let head = branches.head();
@@ -335,7 +335,7 @@ fn the_head_may_go_down() {
     );
 }
 
-/// What it costs that the newest blocks can be replaced, beside blocks that are final.
+/// The cost of it that the newest blocks can be replaced, beside blocks that are final.
 #[test]
 #[ignore = "a measurement"]
 fn what_replaceable_blocks_cost() {

@@ -1,4 +1,4 @@
-//! What the stories share: a chain through all forks, and archives that hold some of it.
+//! Parts that the stories share: a chain through all forks, and archives that hold some of it.
 
 use archive::{Archive, Block, BlockFile, ImportError, ImportProgress};
 use std::path::{Path, PathBuf};

@@ -411,7 +411,7 @@ static ROWS: &[ErrorPattern] = &[
     any(&["genesis is not traceable"], PatternMeaning::NoBlock),
     code(-32001, &["not found"], PatternMeaning::NoBlock),                           // EIP-1474: resource not found
 
-    // What only a code says.
+    // Errors that only a code tells apart.
     any(&["parse error"], PatternMeaning::Internal),
     any(&["timed out"], PatternMeaning::Internal),
     any(&["timeout"], PatternMeaning::Internal),

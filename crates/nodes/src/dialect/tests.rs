@@ -268,7 +268,7 @@ fn unwell() -> Vec<Row> {
     ]
 }
 
-/// What geth, Erigon, Nethermind, Besu, reth, Hardhat and Ganache answer to what they cannot do, from their sources and threads.
+/// The answers of geth, Erigon, Nethermind, Besu, reth, Hardhat and Ganache to calls that they cannot serve, from their sources and threads.
 #[rustfmt::skip]
 fn by_make() -> Vec<Row> {
     vec![

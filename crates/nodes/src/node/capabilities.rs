@@ -1,4 +1,4 @@
-//! What a node is known to have. The watcher polls most of it; the rest is learned from what the node refuses.
+//! The known capabilities of a node. The watcher polls most of it; the rest is learned from what the node refuses.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const STATES_KEPT: u64 = 128;
 /// The method that proves state. A node may have the state of an old block and be unable to prove it, because its tries are newer.
 pub(crate) const STATE_PROOF_METHOD: &str = "eth_getProof";
 
-/// What a node has said that it does not have.
+/// The parts that a node has said it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MissingCapability {
     Block,
@@ -40,7 +40,7 @@ pub(crate) enum Membership {
     Excluded,
 }
 
-/// What a node has, and whether it may be asked at all. Each method takes the lock of the node.
+/// The capabilities of a node, and whether it may be asked at all. Each method takes the lock of the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities<'a>(pub(super) &'a Mutex<NodeState>);
 
@@ -204,7 +204,7 @@ impl Capabilities<'_> {
         self.0.lock().capabilities.refusals.missing_methods.clone()
     }
 
-    /// What the node says it is, with its version.
+    /// The name that the node gives itself, with its version.
     pub fn client_version(&self) -> Option<Arc<str>> {
         self.0.lock().capabilities.client_version.clone()
     }
@@ -253,7 +253,7 @@ impl Capabilities<'_> {
     }
 }
 
-/// What a node has for calls of one method.
+/// The capabilities of a node for calls of one method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallCapabilities {
     pub(super) is_member: bool,

@@ -1,4 +1,4 @@
-//! What happened with a node, counted for metrics.
+//! Events of a node, counted for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! What a node has refused, which is kept for some minutes: its operator may have changed its settings.
+//! Refusals of a node, which are kept for some minutes: its operator may have changed its settings.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) enum NodeRefusal {
 }
 
 impl NodeRefusal {
-    /// What the log says of it: the cause, what follows, and what its operator can do.
+    /// The line in the log: the cause, what follows, and what its operator can do.
     pub(crate) fn explanation(self) -> &'static str {
         match self {
             Self::Method(_) => {

@@ -164,7 +164,7 @@ async fn a_liar_ends_the_trust_epoch_once_for_each_exclusion() {
     assert_eq!(trust.now(), 2);
 }
 
-/// What a node refused was forgotten every minute, so that the log repeated it and `/status` lost it.
+/// The refusals of a node were forgotten every minute, so that the log repeated it and `/status` lost it.
 #[tokio::test(start_paused = true)]
 async fn refusals_are_kept_for_minutes_and_logged_once() {
     let node = node(Script::hangs());

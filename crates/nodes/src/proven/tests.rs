@@ -1,4 +1,4 @@
-//! What is delivered as it is is proven, and nothing that is changed on the way changes what is proven.
+//! Deliveries that nobody has changed are proven, and a change on the way never changes the proven data.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ fn null_is_not_there_and_an_unknown_type_proves_nothing_about_the_node() {
     assert_eq!(unproven, Unproven::UnknownType(0x7e));
 }
 
-/// What each part of a delivery is found out by.
+/// The check that finds a change of each part of a delivery.
 #[test]
 fn the_part_that_is_wrong_is_named() {
     let sample = sample();

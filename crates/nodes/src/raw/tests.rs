@@ -1,4 +1,4 @@
-//! What is read, and what is refused.
+//! Texts that are read, and texts that are refused.
 
 pub(crate) mod corpora; // recorded chains and exchanges
 mod logs; // logs

@@ -45,7 +45,7 @@ pub(super) enum AskReason {
     Hedge,
 }
 
-/// What the asker of a call must know.
+/// The facts that the asker of a call must know.
 pub(super) enum DriverEvent<R> {
     /// A reply to the call. It counts as an answer until the asker says otherwise, with [`Driver::settle`].
     Reply {

@@ -22,7 +22,7 @@ pub(crate) enum ErrorMeaning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerError(pub Meaning);
 
-/// What a node allows for one log query.
+/// The limits of a node for one log query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeLimit {
     /// The widest range, if the node has named it.

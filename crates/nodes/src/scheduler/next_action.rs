@@ -13,7 +13,7 @@ use crate::call::{Class, Needs};
 use crate::health::Availability;
 use crate::pick::{Candidate, pick};
 
-/// What is done next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// A first attempt goes to the best node, or to one that is due for a probe. A probe may cost the caller time, so a hedge must be
@@ -65,7 +65,7 @@ pub(super) struct AnotherAttempt {
     pub(super) fallback_wait: Option<Duration>,
 }
 
-/// What pays for another attempt.
+/// The budget that pays for another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payment {
     Free,
@@ -77,9 +77,9 @@ pub(super) enum Payment {
     Replacement,
 }
 
-/// What is known of the nodes when a decision is made.
+/// The facts about the nodes when a decision is made.
 pub(super) trait NodeFacts {
-    /// What the call needs of a node.
+    /// The capabilities that the call needs.
     fn needs(&self) -> Needs;
     /// The node as a candidate, whether or not this call has tried it.
     fn candidate(&self, node: usize, now: Instant) -> Candidate;

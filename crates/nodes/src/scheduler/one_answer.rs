@@ -36,7 +36,7 @@ pub(crate) async fn ask_one<A: Ask, P: Payload, F: ResultFinding>(
 struct OneAnswer<'a, 'j, A: Ask, P: Payload, F> {
     driver: Driver<'a, A, P>,
     judge: ResultJudge<'a, 'j, F, P::Results>,
-    /// What was found out about each result.
+    /// The finding about each result.
     findings: Vec<(NodeId, Option<F>)>,
     /// The result that is the answer if no better one comes.
     fallback: Option<P::Results>,

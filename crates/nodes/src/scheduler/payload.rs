@@ -1,4 +1,4 @@
-//! What a node is asked: one call, or several that the same node must answer.
+//! The question to a node: one call, or several that the same node must answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) enum PayloadReply<'a, R> {
     Error(RpcError, &'a RpcCall),
 }
 
-/// What a node is asked.
+/// The question to a node.
 pub(crate) trait Payload: Sync {
     type Results: Send;
 

@@ -93,7 +93,7 @@ pub(super) enum AttemptOutcome {
     Limited(RangeLimit),
 }
 
-/// What does not change while a call is made.
+/// The terms of a call, which do not change while it is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallTerms {
     pub(super) wanted: Wanted,

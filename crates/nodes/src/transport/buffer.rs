@@ -269,7 +269,7 @@ impl EndpointMemory {
     }
 }
 
-/// What a buffer of `needed` steps may take: a spare buffer may be a little larger.
+/// The most steps that a buffer of `needed` steps may take: a spare buffer may be a little larger.
 fn with_spare_room(needed: usize) -> usize {
     if needed * STEP_BYTES > SPARE_BYTES_MAX { needed } else { needed + needed / 8 }
 }

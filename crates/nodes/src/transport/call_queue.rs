@@ -69,7 +69,7 @@ pub(super) enum WakeReason {
     Woken,
 }
 
-/// What a connection task does next. The calls themselves are in the task's own list.
+/// The next step of a connection task. The calls themselves are in the task's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
     Send {

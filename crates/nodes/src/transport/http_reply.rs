@@ -161,7 +161,7 @@ impl NodeHttpReply {
         }
     }
 
-    /// What an error to the whole batch means. One about the rate of calls does not mean that batches are refused.
+    /// The meaning of an error to the whole batch. One about the rate of calls does not mean that batches are refused.
     fn refusal(&self, error: Option<RpcError>) -> BatchFault {
         match error {
             None => BatchFault::Fault(Fault::Garbled),

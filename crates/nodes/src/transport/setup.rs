@@ -1,4 +1,4 @@
-//! What all connections to one endpoint share.
+//! The parts that all connections to one endpoint share.
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore};
 
-/// What a connection is used for after its handshake.
+/// The protocol of a connection after its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// HTTP/2 if the node has it.

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bloom};
 
 use crate::BlockId;
 
-/// What is remembered of a block that a node has reported.
+/// The remembered parts of a block that a node has reported.
 #[derive(Clone, Debug)]
 pub struct SeenBlock {
     pub id: BlockId,

@@ -48,7 +48,7 @@ const HEADS_PER_MARKS: u32 = 4;
 /// The most polls of the head between two polls of safe and finalized, for when there are few new heads.
 const POLLS_PER_MARKS: u32 = 2 * HEADS_PER_MARKS * POLLS_PER_BLOCK;
 
-/// What the watcher does next.
+/// The next step of the watcher.
 #[derive(Clone, Debug)]
 enum WatcherStep {
     Identify,
@@ -57,7 +57,7 @@ enum WatcherStep {
     Excluded(ExclusionReason),
 }
 
-/// What a node says about itself before it is followed.
+/// The statements of a node about itself before it is followed.
 struct NodeIntroduction {
     identity: Identity,
     is_syncing: bool,

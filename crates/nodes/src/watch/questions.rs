@@ -90,7 +90,7 @@ impl<W: Watched> Questions<'_, W> {
         id.map(|id| id.to()).map_err(malformed)
     }
 
-    /// What the node says it is, with its version: printable characters, and not many. Not all nodes say it.
+    /// The name that the node gives itself, with its version: printable characters, and not many. Not all nodes say it.
     pub(super) async fn client_version(&self) -> Result<Option<String>, NodeFault> {
         let reply = self.reply(watcher_call("web3_clientVersion", "[]".to_owned())).await?;
         let RpcReply::Result(result) = reply else { return Ok(None) };

@@ -105,7 +105,7 @@ impl SampleState {
         account.and_then(|(_, _, storage)| storage.get(&slot)).copied().unwrap_or_default()
     }
 
-    /// What the state has.
+    /// The accounts of the state.
     fn truth(&self, address: Address, slots: &[B256]) -> AccountProof {
         let account = self.0.get(&address).map(|(nonce, balance, _)| ProvenAccount {
             nonce: *nonce,

@@ -12,7 +12,7 @@ use crate::raw::log::{LogReader, RawLog};
 use crate::raw::read_logs;
 use crate::raw::receipt::RawReceipt;
 
-/// What breaks JSON, digits or the order of things.
+/// Changes that break JSON, digits or the order of things.
 const BYTES: &[u8] = b"\"\\{}[],:0x1aFg \n\x0c\x00\x1f\x7f\x80\xc3\xffntf-.e";
 
 /// The same with a few bytes changed, left out or repeated.

@@ -20,7 +20,7 @@ type Nanoseconds = u64;
 
 const MILLISECOND: Nanoseconds = 1_000_000;
 
-/// What a node replies.
+/// The reply of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplyKind {
     Data,

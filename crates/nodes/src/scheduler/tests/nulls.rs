@@ -1,4 +1,4 @@
-//! What a null is worth: never as much as data, and not the wait for a node that says nothing.
+//! The worth of a null: never as much as data, and not the wait for a node that says nothing.
 
 use super::*;
 

@@ -9,7 +9,7 @@ use super::node::*;
 use crate::call::{Ask, Class, Fault, RpcReply};
 use crate::transport::{Client, Endpoint, EndpointLimits};
 
-/// What becomes of a call whose reply is these bytes on the wire.
+/// The end of a call whose reply is these bytes on the wire.
 async fn told(wire: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Result<RpcReply, Fault> {
     ask(&Node::saying(wire).await.client(), "[]").await
 }

@@ -19,7 +19,7 @@ use crate::transport::{Endpoint, EndpointLimits, ReplyBuffers};
 
 const ID: u64 = 7;
 
-/// What is made of these bytes when they come in pieces that end at these places.
+/// The replies that are read from these bytes when they come in pieces that end at these places.
 fn heard(wire: &[u8], ends: &[usize]) -> Result<NodeHttpReply, ExchangeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

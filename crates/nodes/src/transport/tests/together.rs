@@ -97,7 +97,7 @@ async fn replies_in_another_order_reach_those_who_asked() {
     assert_eq!(ask_many(&narrow(&node), Class::Quick, 20).await, echoes(20));
 }
 
-/// What becomes of two calls when their batch is answered like this.
+/// The ends of two calls when their batch is answered like this.
 async fn batch_answered(
     answer: impl Fn(u64, u64) -> String + Send + Sync + 'static,
 ) -> Vec<Result<RpcReply, Fault>> {

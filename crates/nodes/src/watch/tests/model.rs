@@ -90,7 +90,7 @@ pub(crate) enum Behaviour {
 /// The root of the transactions of a block that has one.
 const SENT_ROOT: B256 = B256::repeat_byte(0x51);
 
-/// What an answer takes.
+/// The delay of an answer.
 const ANSWERED_AFTER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -108,11 +108,11 @@ pub(crate) struct ModelScript {
     pub(crate) hints: Option<watch::Receiver<Option<HeadHint>>>,
     /// How often it answers with an error when it is asked for block 0.
     pub(crate) genesis_errors: u32,
-    /// What it answers to `eth_capabilities`, which it does not have otherwise.
+    /// Its answer to `eth_capabilities`, which it does not have otherwise.
     pub(crate) capabilities: Option<Value>,
 }
 
-/// What the watcher said of it.
+/// The report of the watcher about it.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) faults: Vec<Fault>,
@@ -133,7 +133,7 @@ pub(crate) struct ModelNode {
     pub(crate) world: World,
     pub(crate) script: Mutex<ModelScript>,
     pub(crate) noted: Mutex<Noted>,
-    /// What it may be asked if it is a partner.
+    /// Its methods and quota if it is a partner.
     partner_terms: Option<PartnerTerms>,
 }
 

@@ -1,4 +1,4 @@
-//! What is found out about the old blocks and states of nodes.
+//! The old blocks and states of nodes are found out.
 
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// What the model knows of an attempt.
+/// An attempt, as the model knows it.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     asked_at: Nanoseconds,
@@ -19,7 +19,7 @@ struct Pending {
     silent_time: Nanoseconds,
 }
 
-/// What a node may still do.
+/// The ways in which a node may still answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Fresh,
