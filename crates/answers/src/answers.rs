@@ -4,18 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use remote::{FollowThread, PoolSource, StartedPool};
 use resources::{DiskHealth, MemoryBudget, ThreadPool};
+use sources::{AnswerLimits, Cache, SnapshotSource, Source};
 
 use crate::archive_source::ArchiveSource;
-use crate::cache::Cache;
+use crate::chain::Chain;
 use crate::changes::ChainChanges;
 use crate::embedded::Embedded;
-use crate::limits::AnswerLimits;
-use crate::pool_backend::PoolBackend;
-use crate::remote::{FollowThread, PoolSource, StartedPool, start_following};
-use crate::request_view::RequestView;
 use crate::timings::Timings;
-use crate::view::{FixedSource, SnapshotSource, Source};
 
 /// Whom this deployment asks.
 pub enum Sources {
@@ -49,6 +46,15 @@ impl From<Arc<ArchiveSource>> for Sources {
     }
 }
 
+/// A source that never changes is its own snapshot.
+struct FixedSource(Arc<dyn Source>);
+
+impl SnapshotSource for FixedSource {
+    fn snapshot(&self) -> Arc<dyn Source> {
+        Arc::clone(&self.0)
+    }
+}
+
 impl<S: Source> From<Arc<S>> for Sources {
     fn from(source: Arc<S>) -> Self {
         Self::Embedded(Arc::new(FixedSource(source)))
@@ -59,18 +65,14 @@ impl<S: Source> From<Arc<S>> for Sources {
 pub struct Answers {
     /// The first field, because fields are dropped in order, and the thread uses the others.
     _follower: Option<FollowThread>,
-    backend: Backend,
+    /// The embedded chain, or an archive that follows the nodes.
+    embedded: Option<Embedded>,
+    remote: Option<Box<PoolSource>>,
     threads: Arc<ThreadPool>,
     cache: Arc<Cache>,
     timings: Arc<Timings>,
     /// The file of the archive, if there is one.
     archive_file: Option<PathBuf>,
-}
-
-/// Who answers.
-enum Backend {
-    Embedded(Embedded),
-    Pool(PoolBackend),
 }
 
 impl std::fmt::Debug for Sources {
@@ -94,42 +96,40 @@ impl Answers {
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
         let archive_file = sources.archive().map(|archive| archive.path().to_owned());
-        let backend = match sources {
-            Sources::Embedded(source) => {
-                let (threads, timings) = (Arc::clone(&threads), Arc::clone(&timings));
-                Backend::Embedded(Embedded::new(source, threads, Arc::clone(&cache), memory, timings, limits))
-            }
-            Sources::Remote(nodes) => {
-                let (threads, cache) = (Arc::clone(&threads), Arc::clone(&cache));
-                Backend::Pool(PoolBackend::start(*nodes, threads, cache, memory, &timings, limits)?)
+        let (source, started) = match sources {
+            Sources::Embedded(source) => (Some(source), None),
+            Sources::Remote(started) => {
+                (started.executed_chain().map(|chain| Arc::clone(chain.source())), Some(started))
             }
         };
-        let follower = match &backend {
-            Backend::Pool(pool) => start_following(&pool.remote)?,
-            Backend::Embedded(_) => None,
-        };
-        Ok(Self { _follower: follower, backend, threads, cache, timings, archive_file })
-    }
-
-    /// The chain as it is now. A request takes one view, so that all its calls see the same chain.
-    pub fn request_view(&self) -> RequestView<'_> {
-        match &self.backend {
-            Backend::Embedded(embedded) => RequestView::of_embedded(embedded),
-            Backend::Pool(pool) => RequestView::of_pool(pool),
+        let embedded = source.map(|source| {
+            let (threads, cache, timings) = (Arc::clone(&threads), Arc::clone(&cache), Arc::clone(&timings));
+            Embedded::new(source, threads, cache, memory.clone(), timings, limits.clone())
+        });
+        let (mut remote, mut follower) = (None, None);
+        if let Some(started) = started {
+            let supervisor = started.supervisor().clone();
+            let source = PoolSource::new(*started, Arc::clone(&threads), Arc::clone(&cache), memory, limits);
+            follower = source.start_following(&supervisor)?;
+            remote = Some(Box::new(source));
         }
+        Ok(Self { _follower: follower, embedded, remote, threads, cache, timings, archive_file })
     }
 
-    /// What happens to the chain from now on.
+    /// The chain as it is now. A request takes it once, so that all its calls see the same chain.
+    pub fn chain(&self) -> Chain<'_> {
+        Chain::now(self.embedded.as_ref(), self.remote())
+    }
+
+    /// The changes of the chain from now on.
     pub fn changes(&self) -> ChainChanges {
-        match &self.backend {
-            Backend::Embedded(embedded) => ChainChanges::of_embedded(Arc::clone(embedded.source())),
-            Backend::Pool(pool) => ChainChanges::of_pool(Arc::clone(&pool.remote)),
-        }
+        let source = self.embedded.as_ref().map(|embedded| Arc::clone(embedded.source()));
+        ChainChanges::of(source, self.remote().map(|remote| remote.pool().view().changes()))
     }
 
     /// The newest block that is served; `None` before any node has shown its chain.
     pub fn head(&self) -> Option<u64> {
-        self.request_view().head()
+        self.chain().head()
     }
 
     pub fn threads(&self) -> &Arc<ThreadPool> {
@@ -152,17 +152,12 @@ impl Answers {
 
     /// How many calls waited for the answer to an equal one.
     pub fn shared_calls(&self) -> u64 {
-        match &self.backend {
-            Backend::Embedded(embedded) => embedded.shared_calls(),
-            Backend::Pool(pool) => pool.shared_calls(),
-        }
+        self.embedded.as_ref().map_or(0, Embedded::shared_calls)
+            + self.remote().map_or(0, PoolSource::shared_calls)
     }
 
     /// The nodes, where there are any.
     pub fn remote(&self) -> Option<&PoolSource> {
-        match &self.backend {
-            Backend::Embedded(_) => None,
-            Backend::Pool(pool) => Some(&pool.remote),
-        }
+        self.remote.as_deref()
     }
 }

@@ -10,17 +10,10 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use archive::{Archive, Snapshot, StateSource, StoreError};
 use methods::{BlockRef, GatewayQuery, Query, StateQuery, StateValue};
+use sources::{
+    AnswerBudget, AnswerLimits, ChainView, Failure, Json, PriorityFee, Provenance, SnapshotSource, Source,
+};
 use tokio::sync::watch;
-
-use super::results::{PriorityFee, json::Json};
-use crate::budget::AnswerBudget;
-use crate::failure::Failure;
-use crate::limits::AnswerLimits;
-use crate::provenance::Provenance;
-use crate::view::{ChainView, SnapshotSource, Source};
-
-/// The result of `web3_clientVersion`.
-pub(super) const CLIENT_VERSION: &[u8] = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"").as_bytes();
 
 /// Limits of an inline try. Work beyond them takes longer than 200 µs, or may.
 mod brief {
@@ -66,11 +59,7 @@ struct ArchiveContext {
 
 impl ArchiveSource {
     /// The archive behind it.
-    pub fn archive(&self) -> &Archive {
-        &self.archive
-    }
-
-    pub(super) fn shared_archive(&self) -> &Arc<Archive> {
+    pub fn archive(&self) -> &Arc<Archive> {
         &self.archive
     }
 
@@ -170,7 +159,7 @@ impl ArchiveReader<'_> {
                 json.raw(format!("\"{}\"", self.snapshot.chain().chain_id()).as_bytes());
             }
             GatewayQuery::Syncing => _ = json.raw(b"false"),
-            GatewayQuery::ClientVersion => _ = json.raw(CLIENT_VERSION),
+            GatewayQuery::ClientVersion => _ = json.raw(methods::CLIENT_VERSION.as_bytes()),
             GatewayQuery::Discover => _ = json.raw(methods::OPENRPC.as_bytes()),
             GatewayQuery::BlockNumber => {
                 json.quantity(self.snapshot.head());
@@ -208,12 +197,6 @@ impl ArchiveReader<'_> {
             true => Err(Failure::QueryTimeout),
             false => Ok(()),
         }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(cause: StoreError) -> Self {
-        Self::Broken(cause.to_string())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens to the chain, as a stream: blocks that are removed, blocks that are added, and new marks.
+//! Changes of the chain, as a stream: blocks that are removed, blocks that are added, and new marks.
 //!
 //! Nothing is queued. A reader remembers the blocks that it was told of, and compares them with the chain as it is when it asks for
 //! the next change. So whatever has happened meanwhile is one change, memory is bounded, and nobody waits for a slow reader. One
@@ -11,12 +11,10 @@ use std::sync::Arc;
 use methods::BlockRef;
 use nodes::CanonicalChain;
 use nodes::view::WINDOW_BLOCKS;
+use sources::{ChainView, SnapshotSource};
 use tokio::sync::watch;
 
-use crate::remote::PoolSource;
-use crate::view::{ChainView, SnapshotSource};
-
-/// What has happened to the chain since the last time.
+/// A change since the last one, or that it is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainEvent {
     Changed(ChainChange),
@@ -44,24 +42,22 @@ pub struct ChainChanges {
     told: Option<ToldBlocks>,
 }
 
-/// The chain that changes, and what says that it has.
-enum ChangingChain {
-    Embedded { source: Arc<dyn SnapshotSource>, commits: Option<watch::Receiver<u64>> },
-    Pool { remote: Arc<PoolSource>, views: watch::Receiver<Option<Arc<CanonicalChain>>> },
+/// The chain that changes, and the signal of a change.
+struct ChangingChain {
+    /// The embedded chain, or the archive that stands for the chain of the nodes until they have shown it.
+    source: Option<Arc<dyn SnapshotSource>>,
+    commits: Option<watch::Receiver<u64>>,
+    /// The chain of the nodes, if there are any.
+    views: Option<watch::Receiver<Option<Arc<CanonicalChain>>>>,
 }
 
 impl ChainChanges {
-    pub(crate) fn of_embedded(source: Arc<dyn SnapshotSource>) -> Self {
-        let commits = source.commits();
-        Self::of(ChangingChain::Embedded { source, commits })
-    }
-
-    pub(crate) fn of_pool(remote: Arc<PoolSource>) -> Self {
-        let views = remote.pool().view().changes();
-        Self::of(ChangingChain::Pool { remote, views })
-    }
-
-    fn of(mut chain: ChangingChain) -> Self {
+    pub(crate) fn of(
+        source: Option<Arc<dyn SnapshotSource>>,
+        views: Option<watch::Receiver<Option<Arc<CanonicalChain>>>>,
+    ) -> Self {
+        let commits = source.as_ref().filter(|_| views.is_none()).and_then(|source| source.commits());
+        let mut chain = ChangingChain { source, commits, views };
         let told = chain.read(ToldBlocks::of);
         Self { chain, told }
     }
@@ -95,28 +91,22 @@ impl std::fmt::Debug for ChainChanges {
 }
 
 impl ChangingChain {
-    /// Reads the chain as it is now. `None` before any node has shown its chain. Before that, an archive that follows the nodes
-    /// stands for it.
+    /// Reads the chain as it is now. `None` before any node has shown its chain.
     fn read<T>(&mut self, read: impl FnOnce(&dyn ChainView) -> T) -> Option<T> {
-        match self {
-            Self::Embedded { source, commits } => {
-                // What is committed from here on wakes the reader again.
-                commits.iter_mut().for_each(|commits| commits.mark_unchanged());
-                Some(read(&*source.snapshot()))
-            }
-            Self::Pool { remote, views } => match views.borrow_and_update().clone() {
-                Some(chain) => Some(read(&*chain)),
-                None => remote.executed_chain().map(|executed| read(&*executed.source().snapshot())),
-            },
+        if let Some(chain) = self.views.as_mut().and_then(|views| views.borrow_and_update().clone()) {
+            return Some(read(&*chain));
         }
+        // Later commits wake the reader again.
+        self.commits.iter_mut().for_each(|commits| commits.mark_unchanged());
+        self.source.as_ref().map(|source| read(&*source.snapshot()))
     }
 
     /// Waits until the chain may have changed since it was read.
     async fn changed(&mut self) {
-        let is_open = match self {
-            Self::Embedded { commits: Some(commits), .. } => commits.changed().await.is_ok(),
-            Self::Embedded { commits: None, .. } => false,
-            Self::Pool { views, .. } => views.changed().await.is_ok(),
+        let is_open = match (&mut self.views, &mut self.commits) {
+            (Some(views), _) => views.changed().await.is_ok(),
+            (None, Some(commits)) => commits.changed().await.is_ok(),
+            (None, None) => false,
         };
         // A chain that nobody can change any more.
         if !is_open {
@@ -145,7 +135,7 @@ impl ToldBlocks {
         Self { blocks, safe: chain.safe(), finalized: chain.finalized() }
     }
 
-    /// What has happened. `None` if nothing has.
+    /// The change since the last time. `None` if there is none.
     fn update(&mut self, chain: &dyn ChainView) -> Option<ChainEvent> {
         let Some((kept, added)) = self.compare(chain) else {
             *self = Self::of(chain);
@@ -194,9 +184,9 @@ mod tests {
     use alloy_primitives::B256;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use sources::Failure;
 
     use super::*;
-    use crate::failure::Failure;
 
     /// A chain of which block number n has the n-th of these hashes, and whose mark is a block of it.
     #[derive(Clone, Default)]

@@ -9,21 +9,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use methods::{BlockRef, DeadlineKind, Method, Query, WorkPlacement};
-use resources::{AccountId, ChargedReaders, MemoryBudget, MemoryCharge, ThreadPool};
+use methods::{BlockRef, DeadlineKind, Query, WorkPlacement};
+use remote::PinnedCall;
+use resources::{AccountId, ChargedReaders, MemoryBudget, ThreadPool};
+use sources::{
+    Answer, AnswerBudget, AnswerLimits, Cache, CacheKey, CacheLookup, CachedAnswer, Failure, Flights, Origin,
+    Provenance, ReplyCharge, SharedAnswer, SnapshotSource, Source, Verification,
+};
 
-use super::cache::{Cache, CacheKey, CacheLookup, CachedAnswer};
-use super::flights::Flights;
 use super::inline_try::InlineTries;
-use crate::budget::{AnswerBudget, ReplyCharge};
 use crate::call_account::CallAccount;
-use crate::failure::Failure;
-use crate::limits::AnswerLimits;
-use crate::provenance::{Answer, Origin, Provenance, Verification};
-use crate::query_plan::QueryPlan;
-use crate::shared::SharedAnswer;
 use crate::timings::Timings;
-use crate::view::{SnapshotSource, Source};
 
 /// The embedded chain, and the threads, cache and memory that its answers share.
 pub(super) struct Embedded {
@@ -68,42 +64,46 @@ impl Embedded {
 
     pub(super) async fn answer(
         &self,
-        call: EmbeddedCall<'_>,
-        method: &Method,
+        account: CallAccount<'_>,
+        source: &Arc<dyn Source>,
+        call: PinnedCall,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
-        if !self.cache.is_on() || !QueryPlan::of(&call.query).effort.is_composed {
-            return self.work_out(method, call, None, out).await;
+        if !self.cache.is_on() || !call.method.rules.effort.is_composed() {
+            return self.work_out(account, source, call, None, out).await;
         }
-        let asked = call.asked();
+        let asked = lookup(source, &call.query);
         // In front of nodes, the cache also has what they said about the same head.
         let cached = self.cache.get(&asked).filter(|cached| cached.verified == Verification::Proven);
         if let Some(CachedAnswer { result, block, readers, .. }) = cached {
             let provenance = Provenance { origin: Origin::Cache, ..Provenance::archive(block) };
-            let shared = self.memory.of(call.account.id).lend(&result, &readers)?;
+            let shared = self.memory.of(account.id).lend(&result, &readers)?;
             return Ok(Answer { provenance, shared: Some(shared) });
         }
         let key = self.cache.record_miss(&asked).then(|| asked.key());
-        self.work_out(method, call, key, out).await
+        self.work_out(account, source, call, key, out).await
     }
 
     /// Works an answer out, and caches it if there is a key for it.
     async fn work_out(
         &self,
-        method: &Method,
-        call: EmbeddedCall<'_>,
+        account: CallAccount<'_>,
+        source: &Arc<dyn Source>,
+        call: PinnedCall,
         key: Option<CacheKey>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Failure> {
         let start = out.len();
-        let provenance = match method.rules.work {
+        let provenance = match call.method.rules.work {
             WorkPlacement::Inline => {
-                answer_catching_panic(&**call.source, &call.query, &AnswerBudget::default(), out)?
+                answer_catching_panic(&**source, &call.query, &AnswerBudget::default(), out)?
             }
-            WorkPlacement::Pooled(deadline) => match self.try_inline(&call, deadline, out) {
-                Some(answered) => answered?,
-                None => return self.pooled(call, deadline, key).await,
-            },
+            WorkPlacement::Pooled(deadline) => {
+                match self.try_inline(account, source, &call.query, deadline, out) {
+                    Some(answered) => answered?,
+                    None => return self.pooled(account.id, source, call, deadline, key).await,
+                }
+            }
         };
         if let Some(key) = key {
             self.cache.insert(key, cached_answer(Bytes::copy_from_slice(&out[start..]), provenance));
@@ -114,20 +114,22 @@ impl Embedded {
     /// The answer to pooled work that finishes within an inline try; `None` if it does not or is not tried.
     fn try_inline(
         &self,
-        call: &EmbeddedCall<'_>,
+        account: CallAccount<'_>,
+        source: &Arc<dyn Source>,
+        query: &Query<BlockRef>,
         deadline: DeadlineKind,
         out: &mut Vec<u8>,
     ) -> Option<Result<Provenance, Failure>> {
         // An equal call in flight will have the answer.
-        if !self.flights.is_empty() && self.flights.has(&call.flight()) {
+        if !self.flights.is_empty() && self.flights.has(&(account.id, lookup(source, query).key())) {
             return None;
         }
-        let attempt = self.inline_tries.begin(call.account, self.time(deadline).0)?;
+        let attempt = self.inline_tries.begin(account, self.time(deadline).0)?;
         let start = out.len();
-        match answer_catching_panic(&**call.source, &call.query, &attempt.budget, out) {
+        match answer_catching_panic(&**source, query, &attempt.budget, out) {
             Err(Failure::QueryTimeout | Failure::CallTimeout(_)) => {
                 out.truncate(start);
-                self.inline_tries.failed(call.account, &attempt);
+                self.inline_tries.failed(account, &attempt);
                 None
             }
             answered => {
@@ -148,14 +150,16 @@ impl Embedded {
 
     async fn pooled(
         &self,
-        call: EmbeddedCall<'_>,
+        account: AccountId,
+        source: &Arc<dyn Source>,
+        call: PinnedCall,
         deadline: DeadlineKind,
         key: Option<CacheKey>,
     ) -> Result<Answer, Failure> {
         let (time, failure) = self.time(deadline);
-        let (account, flight) = (call.account.id, call.flight());
+        let flight = (account, lookup(source, &call.query).key());
         let work = |abandoned| {
-            let (query, source, timings) = (call.query, Arc::clone(call.source), Arc::clone(&self.timings));
+            let (query, source, timings) = (call.query, Arc::clone(source), Arc::clone(&self.timings));
             let body = call.body;
             let (cache, reply) = (Arc::clone(&self.cache), ReplyCharge::new(self.memory.clone(), account));
             let queued = Instant::now();
@@ -188,26 +192,9 @@ impl Embedded {
     }
 }
 
-/// One call on its way.
-pub(super) struct EmbeddedCall<'a> {
-    pub(super) account: CallAccount<'a>,
-    /// The chain as the request sees it.
-    pub(super) source: &'a Arc<dyn Source>,
-    pub(super) query: Query<BlockRef>,
-    /// The charge for the body that the query came in.
-    pub(super) body: Option<Arc<MemoryCharge>>,
-}
-
-impl EmbeddedCall<'_> {
-    /// The key of its answer. The embedded chain grows seldom, so every answer is cached under the hash of the head.
-    fn asked(&self) -> CacheLookup<'_> {
-        CacheLookup { query: &self.query, head: Some(self.source.head().hash) }
-    }
-
-    /// With which calls in flight it shares its answer.
-    fn flight(&self) -> (AccountId, CacheKey) {
-        (self.account.id, self.asked().key())
-    }
+/// The key of an answer. The embedded chain grows seldom, so every answer is cached under the hash of the head.
+fn lookup<'q>(source: &Arc<dyn Source>, query: &'q Query<BlockRef>) -> CacheLookup<'q> {
+    CacheLookup { query, head: Some(source.head().hash) }
 }
 
 /// A reply whose buffer is not much larger than what is charged for it.

@@ -8,8 +8,8 @@
 use std::time::{Duration, Instant};
 
 use resources::Clock;
+use sources::AnswerBudget;
 
-use crate::budget::AnswerBudget;
 use crate::call_account::CallAccount;
 
 /// How long a try may take. Reading a balance takes 5 µs and a swap 100 µs; other connections do not notice 200 µs.

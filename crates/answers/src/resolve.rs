@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::failure::Failure;
-use crate::view::ChainView;
 use methods::{BlockParam, BlockRef, FeeQuery, LogBlocks, LogsQuery, Method, MissingBlock, Query, Tag};
+use sources::{ChainView, Failure};
 
 /// A call whose blocks are settled.
 #[derive(Debug)]

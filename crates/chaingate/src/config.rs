@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use answers::Sources;
-use answers::remote_settings as remote;
 use callers::administration::Administration;
 use callers::usage::UsageSettings;
 use callers::{CurrentPlans, FeedConfig, Plans, RedisUrl, StaticKey};
@@ -19,6 +18,7 @@ use console::{
 use gateway::{GatewayLimits, GatewayState, ListenConfig};
 use http_server::overlap;
 use methods::{Network, NetworkFamily};
+use remote::settings as remote;
 use resources::{DiskHealth, Supervisor};
 use settings::{ConfigErrors, KnownKey, Section};
 use store::{Store, StoreLocation};

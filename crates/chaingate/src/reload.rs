@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use answers::change_nodes;
-use answers::remote_settings::PoolConfig;
 use callers::{CurrentPlans, FeedHandle};
 use console::ReloadReport;
 use gateway::GatewayState;
+use remote::change_nodes;
+use remote::settings::PoolConfig;
 use resources::Clock;
 use tokio::sync::oneshot;
 

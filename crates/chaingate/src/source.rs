@@ -6,8 +6,9 @@ use answers::{ArchiveSource, Sources};
 use archive::{Archive, OpenError};
 use demo;
 
-use answers::{FollowMode, StartedPool};
 use methods::{Checkpoint, Network};
+use remote::StartedPool;
+use remote::settings::FollowMode;
 use resources::Supervisor;
 
 use crate::config::Config;
@@ -28,7 +29,8 @@ pub fn open(
         FollowMode::Full => {
             let archive = open_following_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            StartedPool::start(&config.remote, &network, &config.data_dir, supervisor)?.with_archive(archive)
+            StartedPool::start(&config.remote, &network, &config.data_dir, supervisor)?
+                .with_archive(Arc::clone(archive.archive()), archive)
         }
     };
     Ok(Sources::Remote(Box::new(nodes)))
@@ -90,7 +92,7 @@ pub enum ArchiveCheck {
 /// Checks whether the archive that a configuration names can be served, without creating or changing anything.
 pub fn check(config: &Config) -> Result<ArchiveCheck, String> {
     if !config.remote.nodes.is_empty() {
-        answers::check_genesis(&config.network)?;
+        remote::check_genesis(&config.network)?;
         return check_continued_archive(config);
     }
     match Archive::open(&config.data_dir) {

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use answers::{CALL_MEMORY_BYTES_MAX, Failure, Unresolved};
+use answers::Unresolved;
 use archive::StopReason;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use gateway::{ErrorReply, NotAdmitted, ReplyRefused, Unanswerable};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault};
 use methods::{ParamFault, Tag};
+use sources::{CALL_MEMORY_BYTES_MAX, Failure};
 
 use crate::GENERATED;
 

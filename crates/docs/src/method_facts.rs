@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use answers::remote_settings::PoolConfig;
-use answers::{AnswerLimits, CALL_MEMORY_BYTES_MAX, Failure, Unresolved};
+use answers::Unresolved;
 use gateway::{ErrorReply, Unanswerable};
 use methods::{
     BlockParam, DeadlineKind, FeeQuery, NetworkFamily, Param, ParamFault, Query, SimulationKind,
     WorkPlacement,
 };
+use remote::settings::PoolConfig;
+use sources::{AnswerLimits, CALL_MEMORY_BYTES_MAX, Failure};
 
 use crate::examples::Example;
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use answers::AnswerLimits;
 use callers::BATCH_CREDITS;
 use gateway::{REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
 use methods::{Cacheable, Method, MissingBlock, NetworkFamily, Param};
+use sources::AnswerLimits;
 
 use crate::examples::Example;
 use crate::types::{Shape, TYPES, members};

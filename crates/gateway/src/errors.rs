@@ -10,13 +10,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ::http::StatusCode;
-use answers::{Failure, Unresolved};
+use answers::Unresolved;
 use bytes::Bytes;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, Id};
 use methods::{ParamFault, Tag};
 use resources::PoolFailure;
+use sources::Failure;
 
 use crate::admit::NotAdmitted;
 use crate::meter::Outcome;

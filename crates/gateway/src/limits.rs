@@ -8,7 +8,7 @@ use crate::request_limits::RequestLimits;
 pub struct GatewayLimits {
     pub listen: http_server::HttpLimits,
     pub http: RequestLimits,
-    pub answer: answers::AnswerLimits,
+    pub answer: sources::AnswerLimits,
     /// Bytes of request bodies and replies in memory, over all accounts. The default holds about eighty of the largest log
     /// answers. Without a limit, callers that send or read slowly would fill any memory.
     pub memory_bytes_max: usize,
@@ -21,7 +21,7 @@ impl Default for GatewayLimits {
         Self {
             listen: http_server::HttpLimits::default(),
             http: RequestLimits::default(),
-            answer: answers::AnswerLimits::default(),
+            answer: sources::AnswerLimits::default(),
             memory_bytes_max: MEMORY_BYTES_MAX,
         }
     }
@@ -32,7 +32,7 @@ impl GatewayLimits {
         Self {
             listen: http_server::HttpLimits::read(section),
             http: RequestLimits::read(section),
-            answer: answers::AnswerLimits::read(section, cache),
+            answer: sources::AnswerLimits::read(section, cache),
             memory_bytes_max: section.size("memory_bytes_max", MEMORY_BYTES_MAX),
         }
     }

@@ -88,7 +88,7 @@ fn chosen_filter() -> (EnvFilter, Option<String>) {
 }
 
 /// Crates whose debug and trace lines contain no key, header or URL.
-const CRATES_WITHOUT_SECRETS: [&str; 15] = [
+const CRATES_WITHOUT_SECRETS: [&str; 17] = [
     "answers",
     "archive",
     "callers",
@@ -101,8 +101,10 @@ const CRATES_WITHOUT_SECRETS: [&str; 15] = [
     "jsonrpc",
     "methods",
     "nodes",
+    "remote",
     "resources",
     "settings",
+    "sources",
     "store",
 ];
 

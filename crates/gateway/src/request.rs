@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use answers::{Answer, RequestView};
+use answers::Chain;
 use callers::Denied;
 use futures_util::FutureExt;
 use http::header::{self, HeaderName};
@@ -23,6 +23,7 @@ use http_server::{
 };
 use jsonrpc::{BodyFault, Id, Request};
 use resources::{AccountMemory, MemoryCharge, MonoTime, QueueFull};
+use sources::Answer;
 
 use crate::admit;
 use crate::authenticate::{Caller, authenticate};
@@ -140,7 +141,7 @@ async fn steps<'a>(
         gateway,
         counters: &gateway.worker_counters[connection.worker()],
         caller,
-        view: gateway.answers.request_view(),
+        chain: gateway.answers.chain(),
         may_fail_over: caller.account().plan().failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
@@ -300,7 +301,7 @@ struct RequestContext<'a> {
     counters: &'a WorkerCounters,
     caller: &'a Caller,
     /// The chain as all calls of the request see it.
-    view: RequestView<'a>,
+    chain: Chain<'a>,
     may_fail_over: bool,
     now: MonoTime,
     id: RequestId,

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ::http::StatusCode;
 use ::http::header::{self, HeaderName};
-use answers::{Origin, Provenance, Verification};
 use http_server::{
     Connection, HeaderWriter, Headers, ReplyCoding, ReplyParts, RequestCoding, RequestId, ServiceReply,
     accepted_encoding, compress,
@@ -15,6 +14,7 @@ use http_server::{
 use jsonrpc::Id;
 use methods::BlockRef;
 use resources::{AccountId, CHARGED_BYTES_MIN, MemoryCharge};
+use sources::{Origin, Provenance, Verification};
 
 use crate::errors::ErrorReply;
 use crate::gateway_state::GatewayState;

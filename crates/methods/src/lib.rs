@@ -17,7 +17,9 @@ mod unavailable; // methods that other providers have
 mod network; // settings of the network
 
 pub use block_ref::BlockRef;
-pub use method::{Cacheable, DeadlineKind, Method, MethodRules, MissingBlock, NetworkFamily, WorkPlacement};
+pub use method::{
+    Cacheable, DeadlineKind, Effort, Method, MethodRules, MissingBlock, NetworkFamily, WorkPlacement,
+};
 pub use network::{Checkpoint, Network};
 pub use param::Param;
 pub use params::{
@@ -25,5 +27,5 @@ pub use params::{
     LogsQuery, NextBlockFee, ParamFault, Percentile, Query, SimulationKind, SimulationQuery, StateQuery,
     StateValue, Tag, TransactionPart, TransactionQuery,
 };
-pub use table::{METHODS, MethodId, OPENRPC};
+pub use table::{CLIENT_VERSION, METHODS, MethodId, OPENRPC};
 pub use unavailable::why_not_available;

@@ -30,6 +30,7 @@ pub struct Method {
 pub struct MethodRules {
     pub families: &'static [NetworkFamily],
     pub work: WorkPlacement,
+    pub effort: Effort,
     pub cacheable: Cacheable,
     pub missing: MissingBlock,
     /// Whether a partner may answer during an outage; the configuration can override it.
@@ -80,6 +81,31 @@ impl Method {
 pub enum NetworkFamily {
     Ethereum,
     Zksync,
+}
+
+/// How much work an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A single value, which is read as fast as it would be found in the cache.
+    Value,
+    /// A single value that an honest node may need long to send.
+    LargeValue,
+    /// Put together from rows of the archive, and small.
+    SmallObject,
+    /// Put together from many rows of the archive or by running code, and possibly too large to be read at once.
+    Composed,
+}
+
+impl Effort {
+    /// Whether an answer is put together from many rows of the archive or by running code.
+    pub fn is_composed(self) -> bool {
+        matches!(self, Self::SmallObject | Self::Composed)
+    }
+
+    /// Whether an honest answer of a node may be too large to be read at once, or code is run for it here.
+    pub fn takes_long(self) -> bool {
+        matches!(self, Self::LargeValue | Self::Composed)
+    }
 }
 
 /// The thread that executes a call.

@@ -3,7 +3,7 @@
 //! Documents, metric labels, prices, examples and the names in allow-lists come from it.
 
 use crate::method::{
-    Cacheable, DeadlineKind, Method, MethodRules, MissingBlock, NetworkFamily, WorkPlacement,
+    Cacheable, DeadlineKind, Effort, Method, MethodRules, MissingBlock, NetworkFamily, WorkPlacement,
 };
 use crate::param::Param;
 use crate::params::{
@@ -14,6 +14,7 @@ use crate::params::{
 const GATEWAY: MethodRules = MethodRules {
     families: &[NetworkFamily::Ethereum, NetworkFamily::Zksync],
     work: WorkPlacement::Inline,
+    effort: Effort::Value,
     cacheable: Cacheable::Never,
     missing: MissingBlock::Null,
     failover: false,
@@ -22,14 +23,24 @@ const GATEWAY: MethodRules = MethodRules {
 const NEXT_BLOCK_FEE: MethodRules =
     MethodRules { work: WorkPlacement::Pooled(DeadlineKind::Fees), cacheable: Cacheable::Head, ..GATEWAY };
 /// Block data, which changes only if a reorganisation replaces the block.
-const LOOKUP: MethodRules = MethodRules { cacheable: Cacheable::CanonicalBlock, ..GATEWAY };
+const LOOKUP: MethodRules =
+    MethodRules { effort: Effort::Composed, cacheable: Cacheable::CanonicalBlock, ..GATEWAY };
+const COUNT: MethodRules = MethodRules { effort: Effort::Value, ..LOOKUP };
+const HEADER: MethodRules = MethodRules { effort: Effort::SmallObject, ..LOOKUP };
 const STATE: MethodRules =
     MethodRules { cacheable: Cacheable::BlockHash, missing: MissingBlock::Error, ..GATEWAY };
-const SIMULATION: MethodRules =
-    MethodRules { work: WorkPlacement::Pooled(DeadlineKind::Call), asks_nodes_at_pending: true, ..STATE };
+const SIMULATION: MethodRules = MethodRules {
+    work: WorkPlacement::Pooled(DeadlineKind::Call),
+    effort: Effort::Composed,
+    asks_nodes_at_pending: true,
+    ..STATE
+};
 
 /// The OpenRPC document that is generated from this table.
 pub const OPENRPC: &str = include_str!("../../../docs/openrpc.json").trim_ascii_end();
+
+/// The result of `web3_clientVersion`, as JSON.
+pub const CLIENT_VERSION: &str = concat!("\"Chaingate/v", env!("CARGO_PKG_VERSION"), "\"");
 
 pub static METHODS: &[Method] = &[
     Method {
@@ -67,7 +78,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x9","0x1"]"#,
         result: "Uncle|null",
         credits: 150,
-        rules: LOOKUP,
+        rules: HEADER,
     },
     Method {
         name: "eth_getUncleByBlockHashAndIndex",
@@ -78,7 +89,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x273dc032ab73b3e23fae9c4ba873a075d41e8ca05df32ac7a0c7598ba6b36b5b","0x1"]"#,
         result: "Uncle|null",
         credits: 150,
-        rules: MethodRules { cacheable: Cacheable::BlockHash, ..LOOKUP },
+        rules: MethodRules { cacheable: Cacheable::BlockHash, ..HEADER },
     },
     Method {
         name: "eth_getTransactionByBlockNumberAndIndex",
@@ -298,7 +309,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x90F79bf6EB2c4f870365E785982E1f101E93b906","latest"]"#,
         result: "Data",
         credits: 80,
-        rules: STATE,
+        rules: MethodRules { effort: Effort::LargeValue, ..STATE },
     },
     Method {
         name: "eth_getTransactionCount",
@@ -346,7 +357,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x5"]"#,
         result: "Header|null",
         credits: 80,
-        rules: LOOKUP,
+        rules: HEADER,
     },
     Method {
         name: "eth_getHeaderByHash",
@@ -357,7 +368,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x5d188de39fd4d4e36005680538cec8cb01d43396d9e0901f19ff2d08620c9304"]"#,
         result: "Header|null",
         credits: 80,
-        rules: MethodRules { cacheable: Cacheable::BlockHash, ..LOOKUP },
+        rules: MethodRules { cacheable: Cacheable::BlockHash, ..HEADER },
     },
     Method {
         name: "eth_getBlockTransactionCountByNumber",
@@ -368,7 +379,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x21"]"#,
         result: "Quantity|null",
         credits: 80,
-        rules: LOOKUP,
+        rules: COUNT,
     },
     Method {
         name: "eth_getBlockTransactionCountByHash",
@@ -379,7 +390,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x2493ecf7e627e5576cb86006737f1d27ef70130cc2cc6c04384e940312820769"]"#,
         result: "Quantity|null",
         credits: 80,
-        rules: MethodRules { cacheable: Cacheable::BlockHash, ..LOOKUP },
+        rules: MethodRules { cacheable: Cacheable::BlockHash, ..COUNT },
     },
     Method {
         name: "eth_getUncleCountByBlockNumber",
@@ -390,7 +401,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x9"]"#,
         result: "Quantity|null",
         credits: 80,
-        rules: LOOKUP,
+        rules: COUNT,
     },
     Method {
         name: "eth_getUncleCountByBlockHash",
@@ -401,7 +412,7 @@ pub static METHODS: &[Method] = &[
         example: r#"["0x273dc032ab73b3e23fae9c4ba873a075d41e8ca05df32ac7a0c7598ba6b36b5b"]"#,
         result: "Quantity|null",
         credits: 80,
-        rules: MethodRules { cacheable: Cacheable::BlockHash, ..LOOKUP },
+        rules: MethodRules { cacheable: Cacheable::BlockHash, ..COUNT },
     },
 ];
 

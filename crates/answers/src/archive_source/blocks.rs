@@ -5,14 +5,12 @@ use std::ops::ControlFlow;
 use alloy_primitives::B256;
 use archive::{BlockSummary, ReceiptData};
 use methods::{BlockPart, BlockQuery, BlockRef, TransactionPart, TransactionQuery};
-
-use super::{ArchiveReader, brief};
-use crate::failure::Failure;
-use crate::results::json::Json;
-use crate::results::{
-    BlockFields, LOG_BYTES_TYPICAL, LogWriter, write_block, write_block_header, write_receipt,
+use sources::{
+    BlockFields, Failure, Json, LOG_BYTES_TYPICAL, LogWriter, write_block, write_block_header, write_receipt,
     write_transaction, write_uncle,
 };
+
+use super::{ArchiveReader, brief};
 
 /// Logs of a receipt that room is made for at once. A row that is damaged may claim any number of them.
 const RESERVED_LOGS_MAX: u32 = 1_024;

@@ -1,13 +1,12 @@
 //! Fee suggestions and fee histories of the embedded chain.
 
-use crate::failure::Failure;
-use crate::results::json::Json;
-use crate::results::{
-    BlockFees, FeeHistory, HISTORY_BLOCKS_MAX, Reward, SUGGESTION_BLOCKS, rewards_at, suggested_priority_fee,
-};
 use alloy_consensus::Header;
 use archive::{Snapshot, StoreError};
 use methods::{BlockRef, FeeQuery, NextBlockFee, Percentile};
+use sources::{
+    BlockFees, Failure, FeeHistory, HISTORY_BLOCKS_MAX, Json, Reward, SUGGESTION_BLOCKS, rewards_at,
+    suggested_priority_fee,
+};
 
 use super::ArchiveReader;
 

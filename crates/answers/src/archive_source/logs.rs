@@ -4,11 +4,9 @@ use std::ops::ControlFlow;
 
 use archive::{LogLimits, LogsError};
 use methods::{BlockRef, LogBlocks, LogsQuery};
+use sources::{Failure, Json, LOG_BYTES_TYPICAL, LogWriter};
 
 use super::{ArchiveReader, brief};
-use crate::failure::Failure;
-use crate::results::json::Json;
-use crate::results::{LOG_BYTES_TYPICAL, LogWriter};
 
 impl ArchiveReader<'_> {
     pub(super) fn logs(&self, query: &LogsQuery<BlockRef>, json: &mut Json<'_>) -> Result<BlockRef, Failure> {
@@ -64,14 +62,5 @@ impl ArchiveReader<'_> {
         }
         json.raw(if found.is_empty() { b"[]" } else { b"]" });
         Ok(to)
-    }
-}
-
-impl From<LogsError> for Failure {
-    fn from(cause: LogsError) -> Self {
-        match cause {
-            LogsError::Timeout | LogsError::Cancelled => Self::QueryTimeout,
-            other => Self::Broken(other.to_string()),
-        }
     }
 }

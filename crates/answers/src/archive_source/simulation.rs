@@ -2,12 +2,9 @@
 
 use archive::{CallError, CallLimits, Deadline};
 use methods::{BlockRef, CallMessage, SimulationKind, SimulationQuery};
+use sources::{CALL_MEMORY_BYTES_MAX, Failure, Json, call_failure, overrides};
 
 use super::{ArchiveReader, brief};
-use crate::failure::Failure;
-use crate::limits::CALL_MEMORY_BYTES_MAX;
-use crate::results::json::Json;
-use crate::simulation::{call_failure, overrides};
 
 impl ArchiveReader<'_> {
     pub(super) fn simulate(

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
-use answers::{AnswerBudget, ArchiveSource, ChainView, Failure, Provenance, SnapshotSource, Source, Sources};
+use answers::{ArchiveSource, Sources};
 use chaingate::config::Config;
 use gateway::{GatewayState, Server};
 use methods::{
@@ -16,6 +16,7 @@ use methods::{
 };
 use resources::Supervisor;
 use serde_json::Value;
+use sources::{AnswerBudget, ChainView, Failure, Provenance, SnapshotSource, Source};
 use tempfile::TempDir;
 use testkit::http::{ReceivedReply, post};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use answers::{SnapshotSource, Source};
 use serde_json::{Value, json};
+use sources::{SnapshotSource, Source};
 use testkit::http::{TestConnection, get};
 
 use crate::gateway_under_test::{Chain, Gateway, PANICKING, chain_id};

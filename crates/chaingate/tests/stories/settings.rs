@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use answers::CALL_MEMORY_BYTES_MAX;
 use chaingate::config::Config;
 use chaingate::source;
 use gateway::Server;
 use http_server::{HEADER_BYTES_MAX, HEADERS_MAX};
 use resources::Supervisor;
 use serde_json::Value;
+use sources::CALL_MEMORY_BYTES_MAX;
 use testkit::http::{TestConnection, get, post, request};
 use testkit::http2::{Frame, FrameConnection, INITIAL_WINDOW_SIZE};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use alloy_primitives::B256;
-use answers::{AnswerBudget, ChainView, Failure, Provenance, SnapshotSource, Source};
 use methods::{BlockRef, Query};
+use sources::{AnswerBudget, ChainView, Failure, Provenance, SnapshotSource, Source};
 
 use crate::gateway_under_test::{Gateway, block, call};
 

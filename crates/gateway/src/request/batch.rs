@@ -1,6 +1,5 @@
 //! The calls of a batch → its reply. The embedded chain answers them one after the other, nodes answer them concurrently.
 
-use answers::{Answer, Verification};
 use bytes::Bytes;
 use callers::BATCH_CREDITS;
 use futures_util::stream::FuturesOrdered;
@@ -8,6 +7,7 @@ use futures_util::{FutureExt, StreamExt};
 use http_server::ReplyParts;
 use jsonrpc::Id;
 use resources::OverBudget;
+use sources::{Answer, Verification};
 
 use super::calls::ReadCall;
 use super::one_call::{CallAnswer, CallEnd, answer as answer_call};

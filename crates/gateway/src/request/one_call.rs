@@ -3,14 +3,13 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use answers::{
-    Answer, Failure, HandedBack, PinnedCall, Provenance, Repetition, RequestView, Resolved, Unanswered,
-    resolve,
-};
+use answers::{Chain, Resolved, resolve};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_server::RequestId;
 use methods::{BlockParam, Method, MissingBlock, Query, WorkPlacement};
+use remote::{HandedBack, PinnedCall, Repetition, Unanswered};
+use sources::{Answer, Failure, Provenance};
 use tokio::time::sleep;
 
 use super::RequestContext;
@@ -94,7 +93,7 @@ async fn answer_admitted(
     let repetition =
         if limit.is_for_batch() { Repetition::Never { deadline: None } } else { Repetition::Once };
     let answer =
-        match try_answer(context, permit, method, asked.query, &context.view, repetition, out).await? {
+        match try_answer(context, permit, method, asked.query, &context.chain, repetition, out).await? {
             Tried::Answered(answer) => answer,
             // Boxed: the future is large, and few calls need it.
             Tried::HandedBack(before) => {
@@ -130,28 +129,28 @@ async fn charge_error(
     }
 }
 
-/// The outcome of a call on the chain of one view.
+/// The outcome of a call on one chain.
 enum Tried {
     Answered(CallAnswer),
     HandedBack(HandedBack),
 }
 
-/// Answers a call on the chain of one view.
+/// Answers a call on one chain.
 async fn try_answer(
     context: &RequestContext<'_>,
     permit: &Permit<'_>,
     method: &'static Method,
     query: Query<BlockParam>,
-    view: &RequestView<'_>,
+    chain: &Chain<'_>,
     repetition: Repetition,
     out: &mut Vec<u8>,
 ) -> Result<Tried, ErrorReply> {
     let RequestContext { gateway, counters, id, .. } = *context;
     let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
-    let view = view.for_call(permit.account().id, method, &query).await?;
-    let query = match resolve(view.blocks(), &gateway.rules, method, query)? {
+    let chain = chain.for_call(permit.account().id, method, &query).await?;
+    let query = match resolve(chain.blocks(), &gateway.rules, method, query)? {
         Resolved::Nothing(missing) => {
-            let provenance = view.absence_provenance();
+            let provenance = chain.absence_provenance();
             return Ok(Tried::Answered(CallAnswer::Nothing(missing, provenance)));
         }
         Resolved::Pinned(query) => query,
@@ -159,7 +158,7 @@ async fn try_answer(
     let begun = gateway.clock.now();
     let body = context.body.clone();
     let call = PinnedCall { method, query, may_fail_over, repetition, body };
-    let answer = view.answer(permit.account(), call, out).await;
+    let answer = chain.answer(permit.account(), call, out).await;
     if method.rules.work == WorkPlacement::Inline {
         counters.reads.record(gateway.clock.now().since(begun));
     }
@@ -189,9 +188,9 @@ async fn answer_again(
     sleep(RESOLVED_AGAIN_AFTER).await;
     let mut names = named.into_iter().flatten();
     let query = before.query.try_map(|_| names.next().ok_or(Failure::Unavailable))?;
-    let view = context.gateway.answers.request_view();
+    let chain = context.gateway.answers.chain();
     let repetition = Repetition::Never { deadline: Some(before.deadline) };
-    match try_answer(context, permit, method, query, &view, repetition, out).await? {
+    match try_answer(context, permit, method, query, &chain, repetition, out).await? {
         Tried::Answered(answered) => Ok(answered),
         Tried::HandedBack(_) => Err(Failure::Unavailable.into()),
     }

@@ -158,6 +158,26 @@ impl<B: Copy> Query<B> {
         }
     }
 
+    /// The transaction that the query names by its hash.
+    pub fn transaction(&self) -> Option<TransactionQuery> {
+        match self {
+            Self::Transaction(query) => Some(*query),
+            Self::Gateway(_)
+            | Self::Fees(_)
+            | Self::State(_)
+            | Self::Simulation(_)
+            | Self::Block(_)
+            | Self::RawTransactions(_)
+            | Self::Logs(_) => None,
+        }
+    }
+
+    /// The transaction whose receipt is asked for.
+    pub fn receipt(&self) -> Option<B256> {
+        let receipt = self.transaction().filter(|query| query.part == TransactionPart::Receipt);
+        receipt.map(|query| query.hash)
+    }
+
     /// Every block that the query names.
     pub fn blocks(&self) -> impl Iterator<Item = B> {
         self.block_pair().into_iter().flatten()

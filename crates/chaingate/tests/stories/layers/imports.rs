@@ -54,19 +54,6 @@ impl Crate {
         levels.values().flat_map(circles_of_level).collect()
     }
 
-    /// The items of a module's own file that the modules inside it use.
-    pub(crate) fn uses_from_inside(&self, module: &[&str]) -> Vec<String> {
-        let is_inside = |path: &Module| {
-            path.len() > module.len() && path.iter().zip(module).all(|(one, other)| one == other)
-        };
-        let inside = self.paths.iter().filter(|(path, _)| is_inside(path));
-        let uses = inside.flat_map(|(user, paths)| paths.iter().map(move |path| (user, path)));
-        // The path of the module alone is in `pub(in …)`, which uses nothing.
-        let uses = uses.filter(|(_, path)| path.len() > module.len());
-        let of_its_own = uses.filter(|(_, path)| self.module_of(path, 0).iter().eq(module));
-        of_its_own.map(|(user, path)| format!("{} uses {}", user.join("::"), path.join("::"))).collect()
-    }
-
     /// The module that defines the item of a path, found through re-exports.
     fn module_of(&self, path: &[String], depth: usize) -> Module {
         let mut length = path.len();

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use answers::{AnswerLimits, Answers, ArchiveSource, ChainChanges, ChainEvent};
+use answers::{Answers, ArchiveSource, ChainChanges, ChainEvent};
 use methods::BlockRef;
 use resources::MemoryBudget;
+use sources::AnswerLimits;
 use tokio::runtime::{Builder, Runtime};
 
 use super::executed::{NETWORK, Nodes};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use answers::{ExecutedChain, ExecutionState, FollowState, FollowedChain, PoolSource};
 use nodes::{Availability, Class, PartnerTerms, PoolNode};
+use remote::{ExecutedChain, ExecutionState, FollowState, FollowedChain, PoolSource};
 use tokio::time::Instant;
 
 use super::{MetricTable, SeriesWriter, counter, gauge, series};
@@ -115,7 +115,7 @@ pub(super) const NODES: MetricTable<PoolSource> = MetricTable {
         series("counter", "chaingate_partner_answers_total", &["reason"],
             "Calls that a partner answered, by the reason why no node could.",
             // They are asked for no other reason.
-            |remote, series| series.add(&[("reason", "no_answer")], remote.partner_answers().count())),
+            |remote, series| series.add(&[("reason", "no_answer")], remote.partners().answers())),
         series("gauge", "chaingate_partner_usable", &["partner"],
             "1 if the partner has answered its last probe and is of this chain.",
             |remote, series| for partner in remote.pool().partners().iter() {
@@ -148,23 +148,23 @@ pub(super) const STORED_BLOCKS: MetricTable<FollowedChain> = MetricTable {
         gauge("chaingate_follow_running",
             "1 while new blocks are stored; 0 before the first head, while the disk cannot be written, and after a contradiction.",
             |followed| (followed.state() == FollowState::Following).into()),
-        gauge("chaingate_follow_blocks", "Blocks of the nodes that are stored on disk.", |followed| followed.snapshot().block_count()),
+        gauge("chaingate_follow_blocks", "Blocks of the nodes that are stored on disk.", |followed| followed.stored().snapshot().block_count()),
         gauge("chaingate_follow_headers", "Headers on disk for log queries, including those of stored blocks.",
-            |followed| followed.snapshot().header_count()),
+            |followed| followed.stored().snapshot().header_count()),
         gauge("chaingate_follow_newest_block", "Number of the newest block on disk; 0 if there is none.",
-            |followed| followed.snapshot().ranges().next_back().map_or(0, |range| *range.end())),
+            |followed| followed.stored().snapshot().ranges().next_back().map_or(0, |range| *range.end())),
         gauge("chaingate_follow_lowest_block",
             "Number of the lowest block on disk without a gap up to the newest; 0 if there is none.",
-            |followed| followed.snapshot().ranges().next_back().map_or(0, |range| *range.start())),
+            |followed| followed.stored().snapshot().ranges().next_back().map_or(0, |range| *range.start())),
         gauge("chaingate_follow_memory_blocks", "Blocks in memory that may still be reorganised.",
-            |followed| followed.in_memory().0 as u64),
+            |followed| followed.stored().in_memory().0 as u64),
         gauge("chaingate_follow_memory_bytes", "Bytes of memory of the blocks that may still be reorganised.",
-            |followed| followed.in_memory().1 as u64),
-        gauge("chaingate_follow_file_bytes", "Bytes of the file of stored blocks.", |followed| followed.file_bytes()),
+            |followed| followed.stored().in_memory().1 as u64),
+        gauge("chaingate_follow_file_bytes", "Bytes of the file of stored blocks.", |followed| followed.stored().file_bytes()),
         counter("chaingate_follow_filled_blocks_total", "Older blocks that were fetched and stored.",
             |followed| followed.filled_blocks()),
         counter("chaingate_follow_disk_failures_total", "Reads and writes of stored blocks that failed.",
-            |followed| followed.disk_failures()),
+            |followed| followed.stored().disk_failures()),
     ],
 };
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use answers::{AwaitedBlock, ExecutedChain, ExecutionState, FollowState, FollowedChain, PoolSource};
 use nodes::{Pool, PoolNode};
+use remote::{AwaitedBlock, ExecutedChain, ExecutionState, FollowState, FollowedChain, PoolSource};
 use resources::counted;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ impl RemoteSnapshot {
             follow: remote.followed_chain().map(|followed| FollowSnapshot::of(followed)),
             executed: remote.executed_chain().map(|chain| ExecutedSnapshot::of(pool, chain)),
             partners: pool.partners().iter().filter_map(|partner| PartnerSnapshot::of(partner)).collect(),
-            last_partner_answer: remote.partner_answers().last_age().map(partner_answer),
+            last_partner_answer: remote.partners().last_answer_age().map(partner_answer),
         }
     }
 }
@@ -171,8 +171,8 @@ fn head_waits_because(pool: &Pool) -> Option<String> {
 
 impl FollowSnapshot {
     fn of(followed: &FollowedChain) -> Self {
-        let (snapshot, state) = (followed.snapshot(), followed.state());
-        let (memory_blocks, memory_bytes) = followed.in_memory();
+        let (snapshot, state) = (followed.stored().snapshot(), followed.state());
+        let (memory_blocks, memory_bytes) = followed.stored().in_memory();
         let ranges =
             snapshot.ranges().map(|range| BlockRange { lowest: *range.start(), newest: *range.end() });
         Self {
@@ -183,7 +183,7 @@ impl FollowSnapshot {
             headers: snapshot.header_count(),
             blocks_not_fetched: followed.awaited_blocks().into_iter().map(Into::into).collect(),
             filled_blocks: followed.filled_blocks(),
-            file_bytes: followed.file_bytes(),
+            file_bytes: followed.stored().file_bytes(),
             memory_blocks,
             memory_bytes,
         }
