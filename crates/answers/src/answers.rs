@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nodes::NodeId;
 use remote::{FollowThread, PoolSource, StartedPool};
 use resources::{DiskHealth, MemoryBudget, ThreadPool};
 use sources::{AnswerLimits, Cache, SnapshotSource, Source};
@@ -154,6 +155,11 @@ impl Answers {
     pub fn shared_calls(&self) -> u64 {
         self.embedded.as_ref().map_or(0, Embedded::shared_calls)
             + self.remote().map_or(0, PoolSource::shared_calls)
+    }
+
+    /// The name of a node or partner that is not removed.
+    pub fn node_name(&self, node: NodeId) -> Option<String> {
+        Some(self.remote()?.pool().node(node)?.name().to_owned())
     }
 
     /// The nodes, where there are any.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use self::KeyFieldKind::{AllowList, Credits, PublicKeys, Required, Secret, Text};
+use self::KeyFieldKind::{AllowList, Credits, PublicKeys, Required, Right, Secret, Text};
 use self::KeyFieldSection::{Allowed, Limits, Tokens};
 
 /// A setting of a key.
@@ -30,6 +30,8 @@ pub enum KeyFieldKind {
     Secret,
     /// Whether calls without the secret or without a token are refused; `true` by default if there is one.
     Required,
+    /// Whether callers get what others do not; `false` by default. Only operators grant it.
+    Right,
     /// Public keys in PEM.
     PublicKeys,
     Text,
@@ -61,6 +63,7 @@ pub static KEY_FIELDS: &[KeyField] = &[
     field("addresses", "addresses", AllowList, Allowed, "Contract addresses", "0x…", "Contracts that the key may query"),
     field("networks", "networks", AllowList, Allowed, "Networks", "", "Networks that the key may be used for"),
     field("methods", "methods", AllowList, Allowed, "Methods", "eth_call", "Methods that the key may call"),
+    field("show_node", "show-node", Right, Allowed, "Name of the node", "", "Whether replies name the node that answered, in `Chaingate-Node`"),
     field("credits_per_second", "credits-per-second", Credits, Limits, "Credits per second", "", "Credits per second, within the limits of the account"),
     field("credits_per_day", "credits-per-day", Credits, Limits, "Credits per day", "", "Credits per day (UTC), within the limits of the account"),
 ];
@@ -88,7 +91,7 @@ impl KeyFieldKind {
     pub(crate) fn is_type_of(self, value: &Value) -> bool {
         match self {
             Secret | Text => value.is_string(),
-            Required => value.is_boolean(),
+            Required | Right => value.is_boolean(),
             PublicKeys | AllowList => {
                 value.as_array().is_some_and(|entries| entries.iter().all(Value::is_string))
             }
@@ -110,7 +113,7 @@ mod tests {
     fn every_rule_has_a_row_and_every_row_a_rule() {
         let sample = |kind| match kind {
             Secret | Text => json!("a"),
-            Required => json!(true),
+            Required | Right => json!(true),
             PublicKeys | AllowList => json!(["a"]),
             Credits => json!(1),
         };

@@ -41,6 +41,9 @@ pub struct KeyRules {
     /// Names of the networks that the key can be used for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub networks: Option<Vec<String>>,
+    /// Whether replies name the node that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub show_node: Option<bool>,
     /// 0 is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits_per_second: Option<u64>,
@@ -57,7 +60,7 @@ pub struct KeyRuleError {
 }
 
 impl KeyRules {
-    /// Checks the restrictions and makes them ready for use on one network; `None` if nothing is restricted.
+    /// Checks the restrictions and makes them ready for use on one network; `None` if they change nothing.
     pub(crate) fn compile(
         &self,
         secret: Option<HashedSecret>,
@@ -86,12 +89,13 @@ impl KeyRules {
                 &mut errors,
                 MethodId::named,
             ),
+            shows_node: self.show_node.unwrap_or(false),
             credit_limits: Arc::new(self.checked_limits(&mut errors)),
         };
         if !errors.0.is_empty() {
             return Err(errors.0);
         }
-        Ok(settings.restricts_anything().then_some(settings))
+        Ok(settings.changes_anything().then_some(settings))
     }
 
     /// Credits per second and per day; `None` is no limit.

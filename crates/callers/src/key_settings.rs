@@ -28,6 +28,8 @@ pub struct KeySettings {
     pub(super) user_agents: Option<Vec<String>>,
     pub(super) addresses: Option<HashSet<Address>>,
     pub(super) methods: Option<Vec<MethodId>>,
+    /// Whether replies name the node that answered.
+    pub(super) shows_node: bool,
     /// Shared with the settings that replace these, so that a change does not forget what was used.
     pub(super) credit_limits: Arc<CreditLimits>,
 }
@@ -74,13 +76,14 @@ fn password(credentials: &str) -> Option<Vec<u8>> {
 }
 
 impl KeySettings {
-    /// Whether any restriction is set.
-    pub(super) fn restricts_anything(&self) -> bool {
+    /// Whether the key differs from one without settings.
+    pub(super) fn changes_anything(&self) -> bool {
         let Credentials { secret, tokens, .. } = &self.credentials;
         let lists = [self.origins.is_some(), self.user_agents.is_some(), self.addresses.is_some()];
         secret.is_some()
             || tokens.is_some()
             || self.other_network
+            || self.shows_node
             || lists.contains(&true)
             || self.methods.is_some()
             || self.credit_limits.is_limited()
@@ -91,6 +94,11 @@ impl KeySettings {
         let [per_second, per_day] = self.credit_limits.limits();
         old.credit_limits.set_limits(per_second, per_day, now);
         Self { credit_limits: Arc::clone(&old.credit_limits), ..self }
+    }
+
+    /// Whether replies name the node that answered.
+    pub fn shows_node(&self) -> bool {
+        self.shows_node
     }
 
     pub fn credentials(&self) -> &Credentials {

@@ -132,7 +132,7 @@ fn settings(section: &mut Section<'_>, network: &Network) -> Option<Arc<KeySetti
     for &KeyField { name, kind, .. } in KEY_FIELDS {
         let value = match kind {
             KeyFieldKind::Secret => continue,
-            KeyFieldKind::Required => json!(section.optional_flag(name)),
+            KeyFieldKind::Required | KeyFieldKind::Right => json!(section.optional_flag(name)),
             KeyFieldKind::PublicKeys | KeyFieldKind::AllowList => json!(section.texts(name)),
             KeyFieldKind::Text => json!(section.optional_text(name)),
             KeyFieldKind::Credits => json!(section.limit(name, None)),

@@ -15,7 +15,7 @@ use callers::{CurrentPlans, FeedConfig, Plans, RedisUrl, StaticKey};
 use console::{
     AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings, reachable_address,
 };
-use gateway::{GatewayLimits, GatewayState, ListenConfig};
+use gateway::{AccessLog, AccessLogConfig, GatewayLimits, GatewayState, ListenConfig};
 use http_server::overlap;
 use methods::{Network, NetworkFamily};
 use remote::settings as remote;
@@ -37,6 +37,8 @@ pub struct Config {
     pub keys: Vec<StaticKey>,
     pub plans: CurrentPlans,
     pub limits: GatewayLimits,
+    /// `None` if no call is logged.
+    pub access_log: Option<AccessLogConfig>,
     pub remote: remote::PoolConfig,
     /// The Redis over which limits are shared; `None` if this instance counts for itself.
     pub redis: Option<RedisUrl>,
@@ -161,7 +163,11 @@ impl Config {
         let (listen, supervisor) = (&self.listen.server, supervisor.clone());
         let sources: Sources = sources.into();
         let disk = sources.disk().cloned().unwrap_or_else(|| DiskHealth::new(&self.data_dir));
-        GatewayState::new(listen, &self.limits, &self.keys, &self.network, sources, supervisor, disk)
+        let access_log =
+            self.access_log.as_ref().map(|config| AccessLog::start(config, &supervisor)).transpose()?;
+        let gateway =
+            GatewayState::new(listen, &self.limits, &self.keys, &self.network, sources, supervisor, disk)?;
+        Ok(gateway.with_access_log(access_log))
     }
 
     fn read(root: &mut Section<'_>) -> Self {
@@ -189,6 +195,7 @@ impl Config {
             store,
             copy_age_max,
             limits,
+            access_log: AccessLogConfig::read(&mut root.section("access_log")),
             remote,
             usage: UsageSettings::read(&mut root.section("usage")),
             plans: plans.into(),

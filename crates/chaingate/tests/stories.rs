@@ -12,6 +12,8 @@ mod demo_gateway; // a gateway without configuration
 #[path = "stories/process.rs"]
 mod process; // the program itself
 
+#[path = "stories/access_log.rs"]
+mod access_log; // a line for each call
 #[path = "stories/accounts.rs"]
 mod accounts; // accounts and keys from the command line
 #[path = "stories/admin.rs"]

@@ -149,7 +149,7 @@ fn with_key_fields(object: ObjectBuilder, has: impl Fn(KeyFieldKind) -> bool) ->
             KeyFieldKind::Secret | KeyFieldKind::Text => {
                 ObjectBuilder::new().schema_type(nullable(Type::String)).description(description).into()
             }
-            KeyFieldKind::Required => {
+            KeyFieldKind::Required | KeyFieldKind::Right => {
                 ObjectBuilder::new().schema_type(nullable(Type::Boolean)).description(description).into()
             }
             KeyFieldKind::Credits => ObjectBuilder::new()

@@ -205,6 +205,7 @@ pub(crate) static KEY_DOCS: &[KeyDoc] = &[
     key("[[key]]", "user_agents", "", "texts, one of which must occur in `User-Agent`"),
     key("[[key]]", "addresses", "", "contracts that the key may query with calls, estimates, logs, storage, balances and code. Overrides of code and storage are refused. Blocks, transactions, receipts and `eth_getTransactionCount` are not restricted"),
     key("[[key]]", "methods", "", "methods that the key may call"),
+    key("[[key]]", "show_node", "`false`", "whether replies to single calls name the node or partner that answered, in `Chaingate-Node`. Names may be host names, so it is for callers whom you trust with them"),
     key("[[key]]", "credits_per_second", "", "credits per second that the key may use, within the limits of its account"),
     key("[[key]]", "credits_per_day", "", "credits per day (UTC) that the key may use, within the limits of its account"),
 
@@ -248,6 +249,12 @@ pub(crate) static KEY_DOCS: &[KeyDoc] = &[
     key("[limits]", "call_gas_multiple", "", "gas of a call, as a multiple of the gas limit of the newest block"),
     key("[limits]", "pool_threads", "one per core", "threads for the heavy calls of one account (logs, calls, fees, blocks, receipts). There are at most eight times as many for all accounts, which take turns if that is not enough"),
     key("[limits]", "pool_queue_max", "", "calls that may wait for such a thread, over all accounts. One account may have at most half of them"),
+
+    key("[access_log]", "calls", "", "which calls have a line: `off`, `errors`, `sampled` (a share of all) or `all`; see [operation.md](operation.md#access-log)"),
+    key("[access_log]", "sample_ratio", "", "share of the calls that have a line, with `calls = \"sampled\"`: a number from 0 to 1"),
+    key("[access_log]", "file", "standard output", "file to which the lines are appended. Its directory must exist. A file that something else has moved or removed is made again"),
+    key("[access_log]", "file_bytes_max", "", "bytes of the file. A full one gets the number 1 behind its name, and the older ones move up"),
+    key("[access_log]", "files_max", "", "files that are kept, with the one that is written; at most 1,000"),
 
     key("[usage]", "spool_bytes_max", "", "bytes of usage in `data_dir` that may wait for the store. When there are more, usage waits in memory, and is lost when that is full, too; see [usage.md](usage.md#when-the-store-is-down)"),
     key("[usage]", "minutes_kept_days", "", "days for which usage by minute is kept"),

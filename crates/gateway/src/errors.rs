@@ -12,6 +12,7 @@ use std::time::Duration;
 use ::http::StatusCode;
 use answers::Unresolved;
 use bytes::Bytes;
+use callers::usage::Outcome;
 use callers::{Denied, KeyRestriction, LimitExceeded};
 use http_server::{Refused, TooManyUnauthenticated};
 use jsonrpc::{BodyFault, CallFault, Id};
@@ -20,7 +21,6 @@ use resources::PoolFailure;
 use sources::Failure;
 
 use crate::admit::NotAdmitted;
-use crate::meter::Outcome;
 use crate::parse::Unanswerable;
 use crate::policy::OVER_CAPACITY_RETRY_S;
 use crate::shape::ReplyRefused;

@@ -11,6 +11,7 @@ use http_server::{ServedCertificate, ServerState};
 use methods::Network;
 use resources::{Clock, DiskHealth, FairTurns, MemoryBudget, Supervisor, WhenDown, unix_seconds};
 
+use crate::access_log::AccessLog;
 use crate::admit::Capacity;
 use crate::limits::GatewayLimits;
 use crate::meter::WorkerCounters;
@@ -41,6 +42,8 @@ pub struct GatewayState {
     /// The health of the disk that has the data directory.
     pub(crate) disk: DiskHealth,
     partner_quotas: PartnerQuotas,
+    /// `None` if no call is logged.
+    pub(crate) access_log: Option<AccessLog>,
     /// The time at which this was made, in seconds since 1970.
     pub(crate) started_at: i64,
 }
@@ -86,8 +89,19 @@ impl GatewayState {
             usage,
             supervisor,
             disk,
+            access_log: None,
             started_at: unix_seconds(),
         })
+    }
+
+    /// Logs calls there.
+    pub fn with_access_log(self, access_log: Option<AccessLog>) -> Self {
+        Self { access_log, ..self }
+    }
+
+    /// The access log, if calls are logged.
+    pub fn access_log(&self) -> Option<&AccessLog> {
+        self.access_log.as_ref()
     }
 
     /// The certificate of the public listener; `None` without TLS.

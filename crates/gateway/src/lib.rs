@@ -33,12 +33,16 @@ mod limits; // all limits of the configuration
 
 // Running the steps:
 
+mod background_writer; // a writer that never blocks its callers
 pub mod log; // the log, which never blocks a call
+mod access_log; // a line per call
+mod observation; // when each step of a call ended, who asked and who answered
 mod partner_quotas; // calls to partners per day
 mod gateway_state; // state that all connections share
 mod server; // the listeners
 mod operator; // /health, /ready, /status, /metrics, /admin
 
+pub use access_log::{AccessLog, AccessLogConfig};
 pub use admit::NotAdmitted;
 pub use errors::ErrorReply;
 pub use gateway_state::GatewayState;

@@ -3,12 +3,11 @@
 //! Logging never blocks and never fails a call. Lines wait in a bounded queue for the one thread that writes them; lines
 //! that do not fit, or that cannot be written, are dropped and counted.
 
-mod writer; // the queue and its thread
-
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal, stderr};
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 
 use resources::Supervisor;
@@ -19,11 +18,13 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::background_writer::WriterName;
 use crate::policy::LOG_FINISH_TIMEOUT;
 
-pub use writer::BackgroundWriter;
+pub use crate::background_writer::BackgroundWriter;
 
-static LINES_DROPPED: AtomicU64 = AtomicU64::new(0);
+/// A process has one log.
+static LINES_DROPPED: LazyLock<Arc<AtomicU64>> = LazyLock::new(Arc::default);
 
 /// Lines of the log that were dropped because its reader was too slow or gone.
 pub(crate) fn lines_dropped() -> u64 {
@@ -32,7 +33,7 @@ pub(crate) fn lines_dropped() -> u64 {
 
 impl BackgroundWriter {
     pub fn to_stderr(supervisor: &Supervisor) -> io::Result<Self> {
-        Self::start(stderr(), &LINES_DROPPED, supervisor)
+        Self::start(WriterName::LOG, stderr(), Arc::clone(&LINES_DROPPED), supervisor)
     }
 }
 

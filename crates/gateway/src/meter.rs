@@ -15,6 +15,7 @@ use resources::{Clock, Histogram, MonoTime};
 
 use crate::admit;
 use crate::authenticate::Caller;
+use crate::observation::{CallObservation, CallStep, EndedCall, RequestObservation};
 
 pub(crate) use callers::usage::Outcome;
 
@@ -67,6 +68,8 @@ pub(crate) struct CallRecord<'a> {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) outcome: Outcome,
+    /// `None` if nobody is told of the call.
+    pub(crate) observation: Option<CallObservation<'a>>,
 }
 
 impl<'a> CallRecord<'a> {
@@ -86,6 +89,14 @@ impl<'a> CallRecord<'a> {
             bytes_in: 0,
             bytes_out: 0,
             outcome: Outcome::Abandoned,
+            observation: None,
+        }
+    }
+
+    /// Ends a step now, if somebody is told of it.
+    pub(crate) fn end_step(&mut self, step: CallStep) {
+        if let Some(observation) = &mut self.observation {
+            observation.end_step(step);
         }
     }
 }
@@ -109,6 +120,10 @@ impl Drop for CallRecord<'_> {
         let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
         let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in, bytes_out, latency };
         self.counters.usage.record(self.caller.key(), usage);
+        if let Some(observation) = self.observation.take() {
+            let (caller, method) = (self.caller, self.method);
+            observation.end(&EndedCall { caller, method, outcome, bytes_in, bytes_out, now });
+        }
     }
 }
 
@@ -125,11 +140,18 @@ pub(crate) struct UnbegunCalls<'a> {
     caller: &'a Caller,
     calls: u64,
     outcome: Outcome,
+    /// `None` if nobody is told of them.
+    observation: Option<&'a RequestObservation<'a>>,
 }
 
 impl<'a> UnbegunCalls<'a> {
-    pub(crate) fn new(counters: &'a WorkerCounters, caller: &'a Caller, calls: usize) -> Self {
-        Self { counters, caller, calls: calls as u64, outcome: Outcome::Abandoned }
+    pub(crate) fn new(
+        counters: &'a WorkerCounters,
+        caller: &'a Caller,
+        calls: usize,
+        observation: Option<&'a RequestObservation<'a>>,
+    ) -> Self {
+        Self { counters, caller, calls: calls as u64, outcome: Outcome::Abandoned, observation }
     }
 
     /// One of them has its record now.
@@ -137,9 +159,9 @@ impl<'a> UnbegunCalls<'a> {
         self.calls -= 1;
     }
 
-    /// Counts all of them as refused.
+    /// Counts all of them as refused. Their request tells why.
     pub(crate) fn refuse(mut self, outcome: Outcome) {
-        self.outcome = outcome;
+        (self.outcome, self.observation) = (outcome, None);
     }
 }
 
@@ -154,5 +176,8 @@ impl Drop for UnbegunCalls<'_> {
         counts.outcomes[outcome as usize].fetch_add(calls, Relaxed);
         let usage = CallUsage { method, outcome, calls, credits: 0, bytes_in: 0, bytes_out: 0, latency };
         self.counters.usage.record(self.caller.key(), usage);
+        if let Some(observation) = self.observation {
+            observation.abandon(self.caller, calls, outcome);
+        }
     }
 }

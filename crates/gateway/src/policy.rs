@@ -46,17 +46,20 @@ pub(crate) const REASON_DATA_BYTES_MAX: usize = 4 << 10;
 /// kilobytes.
 pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
 
-// The log.
+// The log, and the access log.
 
 /// Bytes of log lines that may wait to be written: several thousand lines, enough for a burst that a healthy reader catches
 /// up with. Lines beyond it are dropped.
 pub(crate) const LOG_QUEUE_BYTES_MAX: usize = 1 << 20;
 
-/// How long the thread of the log waits when somebody has made its file non-blocking and the reader is slow.
+/// How long the thread of a log waits when somebody has made its file non-blocking and the reader is slow.
 pub(crate) const LOG_RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// How long the thread of the log waits for lines before it shows again that it is alive.
+/// How long the thread of a log waits for lines before it shows again that it is alive.
 pub(crate) const LOG_ALIVE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the process waits at its end for the reader of the log.
+/// How long the process waits at its end for the reader of a log.
 pub(crate) const LOG_FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Bytes of a `User-Agent` in a line of the access log. Those of browsers have 100 to 200; callers could fill the disk with more.
+pub(crate) const LOGGED_AGENT_BYTES_MAX: usize = 256;

@@ -9,7 +9,7 @@ mod panicked; // a request that panicked outside of its calls → its reply
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,16 +22,18 @@ use http_server::{
     RequestCoding, RequestHead, RequestId, Service, ServiceReply,
 };
 use jsonrpc::{BodyFault, Id, Request};
+use nodes::{TRACEPARENT, TraceContext};
 use resources::{AccountMemory, MemoryCharge, MonoTime, QueueFull};
-use sources::Answer;
+use sources::{Answer, Provenance};
 
 use crate::admit;
 use crate::authenticate::{Caller, authenticate};
 use crate::errors::{ErrorReply, internal_error, over_capacity};
 use crate::gateway_state::GatewayState;
 use crate::meter::{CallRecord, Outcome, WorkerCounters};
+use crate::observation::{CallObservation, CallStep, RequestObservation};
 use crate::policy::{BODY_WITHOUT_TURN_BYTES_MAX, REFUSED_CREDITS};
-use crate::respond::{Reply, respond};
+use crate::respond::{REQUEST_ID, Reply, respond};
 use crate::route::{Route, route};
 use crate::shape::ReplyLimit;
 
@@ -54,13 +56,23 @@ impl Service for GatewayState {
         body: &'s mut B,
     ) -> impl Future<Output = Reply> + Send {
         async move {
+            let id = head.headers.text(&REQUEST_ID).and_then(RequestId::of_caller).unwrap_or(id);
             let mut known = KnownRequest::default();
-            let steps = AssertUnwindSafe(steps(self, connection, id, head, body, &mut known)).catch_unwind();
-            let reply = match steps.await {
+            let mut observation = observe(self, connection, id, head.headers);
+            let steps = steps(self, connection, id, head, body, &mut known, &mut observation);
+            let reply = match AssertUnwindSafe(steps).catch_unwind().await {
                 Ok(Ok(reply)) => reply,
-                Ok(Err(error)) => Reply::error(Id::NULL, error),
+                Ok(Err(error)) => {
+                    if let Some(observation) = &observation {
+                        observation.refuse(known.caller.as_ref(), &error);
+                    }
+                    Reply::error(Id::NULL, error)
+                }
                 Err(_) => {
                     tracing::error!(request = %id, "a request panicked");
+                    if let Some(observation) = &observation {
+                        observation.refuse(known.caller.as_ref(), &internal_error());
+                    }
                     panicked(known.text.as_deref(), self.request_limits().batch_calls_max)
                 }
             };
@@ -76,8 +88,11 @@ impl Service for GatewayState {
     }
 
     async fn refuse_request(&self, connection: &Connection, id: RequestId, refused: Refused) -> Reply {
-        let reply = Reply::error(Id::NULL, refused.into());
-        let reply = respond(self, connection, id, Headers::Lines(&[]), reply).await;
+        let (error, no_headers) = (ErrorReply::from(refused), Headers::Lines(&[]));
+        if let Some(observation) = observe(self, connection, id, no_headers) {
+            observation.refuse(None, &error);
+        }
+        let reply = respond(self, connection, id, no_headers, Reply::error(Id::NULL, error)).await;
         log(self, connection, id, None, &reply);
         reply
     }
@@ -93,6 +108,17 @@ struct KnownRequest<'a> {
     caller: Option<Caller>,
     /// Its body. A large one is empty once it is read in the pool.
     text: Option<Cow<'a, [u8]>>,
+}
+
+/// Begins to tell of a request, if somebody is told.
+fn observe<'a>(
+    gateway: &'a GatewayState,
+    connection: &Connection,
+    id: RequestId,
+    headers: Headers<'_>,
+) -> Option<RequestObservation<'a>> {
+    let log = gateway.access_log.as_ref()?;
+    Some(RequestObservation::begin(log, &gateway.answers, &gateway.clock, connection, id, headers))
 }
 
 /// Logs one line per request at the level debug. The path is left out, because it has the key; the name that the
@@ -114,13 +140,14 @@ fn log(
     );
 }
 
-async fn steps<'a>(
-    gateway: &Arc<GatewayState>,
+async fn steps<'a, 's>(
+    gateway: &'s Arc<GatewayState>,
     connection: &Connection,
     id: RequestId,
     head: &RequestHead<'_>,
     body: &mut impl RequestBody<'a>,
     known: &mut KnownRequest<'a>,
+    observation: &mut Option<RequestObservation<'s>>,
 ) -> Result<Reply, ErrorReply> {
     let routed = route(head, &gateway.request_limits());
     let (key, coding) = match routed.map_err(|refused| unauthenticated(connection, head.headers, refused))? {
@@ -135,7 +162,13 @@ async fn steps<'a>(
         }
     };
     let account = caller.account().id;
+    if let Some(observation) = observation {
+        observation.end_step(CallStep::Authenticate);
+    }
     let ReceivedBody { bytes, charge } = read(gateway, connection, body, coding, caller).await?;
+    if let Some(observation) = observation {
+        observation.end_step(CallStep::Read);
+    }
     let text = known.text.insert(bytes);
     let context = RequestContext {
         gateway,
@@ -145,11 +178,13 @@ async fn steps<'a>(
         may_fail_over: caller.account().plan().failover && !refuses_failover(head.headers),
         now: connection.now(),
         id,
+        observation: observation.as_ref(),
         memory: connection.memory(account),
         body: charge.into_shared(),
     };
     let takes_turns = text.len() > BODY_WITHOUT_TURN_BYTES_MAX;
-    let reply = pin!(calls(&context, text));
+    let answering = pin!(calls(&context, text));
+    let reply = pin!(in_trace(trace(gateway, head.headers), answering));
     let reply = if takes_turns {
         let in_turns = pin!(gateway.turns[connection.worker()].run(account, reply));
         body.run_while_connected(in_turns).await?.map_err(|QueueFull| over_capacity())?
@@ -260,6 +295,20 @@ fn refuses_failover(headers: Headers<'_>) -> bool {
     headers.get(&ENABLE_FAILOVER).is_some_and(|value| value.eq_ignore_ascii_case(b"false"))
 }
 
+/// Lets nodes know the trace that the calls of a request belong to, if there is one.
+async fn in_trace<F: Future>(trace: Option<TraceContext>, answering: Pin<&mut F>) -> F::Output {
+    match trace {
+        None => answering.await,
+        Some(trace) => trace.run(answering).await,
+    }
+}
+
+/// The trace that a request belongs to, for nodes.
+fn trace(gateway: &GatewayState, headers: Headers<'_>) -> Option<TraceContext> {
+    gateway.answers.remote()?;
+    headers.text(&TRACEPARENT).and_then(TraceContext::parse)
+}
+
 /// Identifies the caller and checks the settings of its key. An unauthenticated request is free, or it could use up the
 /// credits of somebody else.
 fn caller(
@@ -305,6 +354,8 @@ struct RequestContext<'a> {
     may_fail_over: bool,
     now: MonoTime,
     id: RequestId,
+    /// `None` if nobody is told of the request.
+    observation: Option<&'a RequestObservation<'a>>,
     /// The memory that the reply is charged to.
     memory: AccountMemory<'a>,
     /// The charge for the body. Work in the pool that may outlive the request holds it, too.
@@ -316,7 +367,15 @@ impl<'a> RequestContext<'a> {
         let mut record = CallRecord::begin(self.counters, &self.gateway.clock, self.caller, self.now);
         record.method = call.parsed.as_ref().ok().map(|asked| asked.method);
         record.bytes_in = call.bytes as u64;
+        record.observation = self.observation.map(CallObservation::begin);
         record
+    }
+
+    /// The name of the node that answered, if the caller may see it.
+    fn node_to_show(&self, provenance: Provenance) -> Option<String> {
+        let node = provenance.node?;
+        self.caller.settings().filter(|settings| settings.shows_node())?;
+        self.gateway.answers.node_name(node)
     }
 }
 
@@ -334,12 +393,15 @@ async fn single(context: &RequestContext<'_>, call: ReadCall<'_>) -> Reply {
     jsonrpc::begin_result(&mut out, id);
     let end = answer(context, call, &mut record, &limit, &mut out).await;
     let reply = match end.into_result() {
-        Ok(CallAnswer::With(Answer { provenance, shared: Some(shared) })) => {
-            Reply::result(ReplyParts::around(shared, out, jsonrpc::RESULT_END), provenance)
-        }
-        Ok(CallAnswer::With(Answer { provenance, shared: None })) => {
-            jsonrpc::end_result(&mut out);
-            Reply::result(ReplyParts::one(out), provenance)
+        Ok(CallAnswer::With(Answer { provenance, shared })) => {
+            let parts = match shared {
+                Some(shared) => ReplyParts::around(shared, out, jsonrpc::RESULT_END),
+                None => {
+                    jsonrpc::end_result(&mut out);
+                    ReplyParts::one(out)
+                }
+            };
+            Reply::result(parts, provenance).naming_node(context.node_to_show(provenance))
         }
         Ok(CallAnswer::Nothing(missing, provenance)) => {
             out.extend_from_slice(missing.json());

@@ -47,6 +47,8 @@ enum Extra {
     Allow,
     /// The codings of requests that are read.
     AcceptEncoding,
+    /// The name of the node that answered.
+    Node(String),
 }
 
 impl Reply {
@@ -103,6 +105,14 @@ impl Reply {
             *largest = charge.attach(std::mem::take(largest));
         }
         self
+    }
+
+    /// The same reply with the name of the node that answered. Characters that no header can have are replaced.
+    pub(crate) fn naming_node(self, node: Option<String>) -> Self {
+        let Some(name) = node else { return self };
+        let is_sent = |character: &char| (' '..='~').contains(character);
+        let name = name.chars().map(|character| if is_sent(&character) { character } else { '?' }).collect();
+        Self { extra: Extra::Node(name), ..self }
     }
 
     /// A batch of which the rate limit refused every call; `parts` has their errors.
@@ -171,7 +181,10 @@ impl ServiceReply for Reply {
             headers.header(&header::CONTENT_TYPE, "application/json");
         }
         if let Some(id) = self.request_id {
-            id.with_text(|text| headers.header(&REQUEST_ID, text));
+            id.with_text(|text| {
+                headers.header(&REQUEST_ID, text);
+                headers.header(&TRACE_ID, text);
+            });
         }
         if let Some(provenance) = self.provenance {
             write_provenance(headers, provenance);
@@ -186,16 +199,22 @@ impl ServiceReply for Reply {
 }
 
 /// Headers that scripts of a web page may read.
-const EXPOSED: &str =
-    "chaingate-source, chaingate-block, chaingate-verified, chaingate-request-id, retry-after";
-const REQUEST_ID: HeaderName = HeaderName::from_static("chaingate-request-id");
+const EXPOSED: &str = "chaingate-source, chaingate-block, chaingate-verified, chaingate-node, chaingate-request-id, x-trace-id, \
+     retry-after";
+/// Headers that scripts of a web page may send. `*` does not cover `authorization`, and some browsers do not know `*`.
+const ALLOWED: &str = "*, authorization, content-type, enable-failover, chaingate-request-id, traceparent";
+/// The id of a request, which its caller may choose.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("chaingate-request-id");
+/// The same id under the name that other providers use.
+const TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 const SOURCE: HeaderName = HeaderName::from_static("chaingate-source");
 const BLOCK: HeaderName = HeaderName::from_static("chaingate-block");
 const VERIFIED: HeaderName = HeaderName::from_static("chaingate-verified");
+const NODE: HeaderName = HeaderName::from_static("chaingate-node");
 
 fn write_provenance(headers: &mut impl HeaderWriter, provenance: Provenance) {
     let name = match provenance.origin {
-        Origin::Cache => "cache",
+        Origin::Cache | Origin::Stored => "cache",
         Origin::Archive => "archive",
         Origin::Node => "node",
         Origin::Partner => "partner",
@@ -208,12 +227,7 @@ fn write_provenance(headers: &mut impl HeaderWriter, provenance: Provenance) {
 }
 
 fn write_verification(headers: &mut impl HeaderWriter, verified: Verification) {
-    let name = match verified {
-        Verification::None => "none",
-        Verification::Confirmed => "confirmed",
-        Verification::Proven => "proven",
-    };
-    headers.header(&VERIFIED, name);
+    headers.header(&VERIFIED, verified.name());
 }
 
 thread_local! {
@@ -237,11 +251,11 @@ fn write_extra(headers: &mut impl HeaderWriter, extra: &Extra) {
         Extra::RetryAfter(seconds) => headers.header(&header::RETRY_AFTER, &seconds.to_string()),
         Extra::Challenge => headers.header(&header::WWW_AUTHENTICATE, "Basic realm=\"chaingate\""),
         Extra::Allow => headers.header(&header::ALLOW, "POST, OPTIONS"),
+        Extra::Node(name) => headers.header(&NODE, name),
         Extra::AcceptEncoding => headers.header(&header::ACCEPT_ENCODING, RequestCoding::ACCEPTED),
         Extra::Preflight => {
             headers.header(&header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS");
-            // `*` does not cover `authorization`, so it is named.
-            headers.header(&header::ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization, content-type");
+            headers.header(&header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED);
             headers.header(&header::ACCESS_CONTROL_MAX_AGE, "86400");
         }
     }

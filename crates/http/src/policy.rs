@@ -40,6 +40,10 @@ pub(crate) const CLEAR_INTERVAL_NS: u64 = 100_000_000;
 /// Larger bodies are parsed in the thread pool, because they would delay other connections of the thread.
 pub const INLINE_BODY_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a request's id that a caller chooses; a longer one is replaced. Ids of other systems, such as UUIDs and those of load
+/// balancers, are shorter.
+pub(crate) const REQUEST_ID_BYTES_MAX: usize = 64;
+
 /// Limit on sizes, extensions and trailers of a chunked body, which do not count towards the limit on bodies. A body with more
 /// is refused.
 pub(crate) const CHUNK_LINES_BYTES_MAX: usize = 64 << 10;

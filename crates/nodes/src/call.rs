@@ -8,6 +8,8 @@ use http1_framing::FramingError;
 use resources::AccountId;
 use tokio::time::Instant;
 
+use crate::trace_context::TraceContext;
+
 /// A block by number and hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockId {
@@ -29,6 +31,8 @@ pub struct RpcCall {
     pub account: AccountId,
     /// The block that the parameters name by its hash.
     pub block_by_hash: Option<BlockId>,
+    /// The trace that the node is told; set when an attempt begins.
+    pub trace: Option<TraceContext>,
 }
 
 impl RpcCall {

@@ -14,6 +14,7 @@
 //! ```
 
 mod family; // how chains compute their hashes
+mod trace_context; // which trace a call belongs to
 mod call; // calls to a node, its replies and faults
 mod node_fault; // a fault as people are told it
 mod outage_log; // when to log that a node cannot be used
@@ -32,6 +33,7 @@ mod pick; // the choice of a node
 mod exclusion; // why a node is excluded
 mod trust; // how long what only nodes have said is taken for true
 mod node_id; // the identity of a node
+mod answering_node; // which node has answered
 mod partner; // what nodes of other providers may be asked
 mod node; // one node
 mod scheduler; // one call over several nodes
@@ -39,6 +41,7 @@ pub mod view; // the canonical chain as the nodes agree on it
 mod watch; // polling every node's head
 mod pool; // all nodes of a network
 
+pub use answering_node::with_answering_node;
 pub use call::{BlockId, Class, Fault, Needs, RpcCall, RpcReply};
 pub use exclusion::ExclusionReason;
 pub use family::ChainFamily;
@@ -55,6 +58,7 @@ pub use scheduler::{
     AnswersEvent, CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeAnswer,
     NodeReply, PoolAnswer, RangeLimit, ResultFinding, ResultJudge, SeveralAnswers,
 };
+pub use trace_context::{TRACEPARENT, TraceContext};
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
 pub use trust::{CONFIRMED_FOR, Standing, TrustMark};
 pub use view::{CanonicalChain, NodesView, ViewSettings};

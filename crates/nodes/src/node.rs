@@ -16,6 +16,7 @@ use crate::node_fault::NodeFault;
 use crate::node_id::NodeId;
 use crate::partner::{NodeRole, PartnerTerms};
 use crate::pick::Candidate;
+use crate::trace_context::TraceContext;
 use crate::trust::TrustEpoch;
 
 mod capabilities;
@@ -227,7 +228,10 @@ impl<A: Ask> Node<A> {
         let asked_at = Instant::now();
         let in_flight = InFlightCall::begin(&self.state, call.class, asked_at);
         self.counts.attempts.fetch_add(1, Relaxed);
-        let reply = self.client.ask(call, deadline).await;
+        // Other providers are told nothing of callers.
+        let trace = TraceContext::current().filter(|_| !self.is_partner());
+        let traced = trace.map(|trace| RpcCall { trace: Some(trace), ..call.clone() });
+        let reply = self.client.ask(traced.as_ref().unwrap_or(call), deadline).await;
         let now = Instant::now();
         if reply != Err(Fault::QueueFull) {
             // A call that was never sent shows nothing of the node.

@@ -227,6 +227,7 @@ fn of_class(
         needs,
         may_hedge: true,
         account: AccountId::GATEWAY,
+        trace: None,
     }
 }
 

@@ -84,5 +84,5 @@ pub(super) fn answer(
     verified: Verification,
     result: Bytes,
 ) -> Answer {
-    Answer { provenance: Provenance { origin, block, verified }, shared: Some(result) }
+    Answer { provenance: Provenance { origin, block, verified, node: None }, shared: Some(result) }
 }

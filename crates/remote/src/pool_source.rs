@@ -151,20 +151,13 @@ impl PoolSource {
     }
 
     /// A result on its way to its callers, whose accounts are charged for it from now on.
-    fn shared(
-        &self,
-        origin: Origin,
-        block: Option<BlockRef>,
-        verified: Verification,
-        result: Bytes,
-    ) -> SharedAnswer {
-        let provenance = Provenance { origin, block, verified };
+    fn shared(&self, provenance: Provenance, result: Bytes) -> SharedAnswer {
         SharedAnswer::new(provenance, self.pool().memory().hand_over(result))
     }
 
     /// Where it came from that there is no such block on the chain of the nodes.
     pub fn absent_at_nodes(verified: Verification) -> Provenance {
-        Provenance { origin: Origin::Node, block: None, verified }
+        Provenance { origin: Origin::Node, block: None, verified, node: None }
     }
 
     /// How long a call may take over all nodes that are asked.

@@ -158,6 +158,27 @@ impl<'a> Section<'a> {
         self.positive(key, max)
     }
 
+    /// A share, as a number from 0 to 1.
+    pub fn ratio(&mut self, key: &str, default: f64) -> f64 {
+        const EXPECTED: &str = "a number from 0 to 1";
+        self.record(key, default);
+        let Some(value) = self.value(key) else { return default };
+        let is_share = |ratio: &f64| (0.0..=1.0).contains(ratio);
+        if let Some(parsed) = self.parsed::<f64>(key, value, EXPECTED) {
+            let ratio = parsed.filter(is_share);
+            if parsed.is_some() && ratio.is_none() {
+                self.error(key, &format!("must be {EXPECTED}"));
+            }
+            return ratio.unwrap_or(default);
+        }
+        let written = |value: &'a DeValue<'a>| {
+            let float = value.as_float().map(|float| float.as_str());
+            let text = float.or_else(|| value.as_integer().map(|integer| integer.as_str()))?;
+            text.parse().ok().filter(is_share)
+        };
+        self.expect(key, value, EXPECTED, written).unwrap_or(default)
+    }
+
     /// A limit that is switched off with 0.
     pub fn limit(&mut self, key: &str, default: Option<u64>) -> Option<u64> {
         self.record_number(key, default.unwrap_or(0), Some(ZeroMeaning::NoLimit));

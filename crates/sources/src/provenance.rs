@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use methods::BlockRef;
+use nodes::NodeId;
 
 /// Where an answer came from and at which block it was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +10,14 @@ pub struct Provenance {
     pub origin: Origin,
     pub block: Option<BlockRef>,
     pub verified: Verification,
+    /// The node or partner that has answered, or that delivered the last part of the answer. `None` if none was asked.
+    pub node: Option<NodeId>,
 }
 
 impl Provenance {
     /// Every block of the archive is proven before it is stored.
     pub fn archive(block: Option<BlockRef>) -> Self {
-        Self { origin: Origin::Archive, block, verified: Verification::Proven }
+        Self { origin: Origin::Archive, block, verified: Verification::Proven, node: None }
     }
 }
 
@@ -29,10 +32,22 @@ pub enum Verification {
     Proven,
 }
 
-/// The kinds of sources, as `Chaingate-Source` names them.
+impl Verification {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Confirmed => "confirmed",
+            Self::Proven => "proven",
+        }
+    }
+}
+
+/// The kinds of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Cache,
+    /// Blocks of the nodes' chain that are stored here, in memory or in the file.
+    Stored,
     Archive,
     Node,
     Partner,

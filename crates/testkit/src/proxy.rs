@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::forgery::Forgery;
 use crate::proofs::{ProofLie, ProvableStates, lie_about_state};
 pub use makes::NodeMake;
-use messages::{read_message, write};
+use messages::{Message, read_message, write};
 pub use pruned::Pruned;
 use tampering::{off_by_one, tamper, upside_down};
 
@@ -131,6 +131,8 @@ struct ProxyState {
     batches: AtomicU64,
     /// How often each call came: the method and its parameters as JSON.
     asked: Mutex<HashMap<String, u64>>,
+    /// Each call that came, as its method and parameters, and the header `traceparent` that it came with.
+    traces: Mutex<Vec<(String, Option<String>)>>,
     /// Whole HTTP replies, by the method that is answered with them.
     scripted: Mutex<HashMap<String, Arc<[u8]>>>,
     /// The states to give proofs of, and the lie about them.
@@ -163,6 +165,7 @@ impl Proxy {
             replies: AtomicU64::new(0),
             batches: AtomicU64::new(0),
             asked: Mutex::default(),
+            traces: Mutex::default(),
             scripted: Mutex::default(),
             proofs: Mutex::default(),
             stopped: AtomicBool::new(false),
@@ -214,6 +217,12 @@ impl Proxy {
         asked.iter().filter(|(text, _)| of_method(text)).map(|(_, count)| *count).sum()
     }
 
+    /// The header `traceparent` of each call that came with this text in its parameters.
+    pub fn traces_about(&self, text: &str) -> Vec<Option<String>> {
+        let traces = lock(&self.shared.traces);
+        traces.iter().filter(|(call, _)| call.contains(text)).map(|(_, trace)| trace.clone()).collect()
+    }
+
     /// The number of calls that came, each of a batch counted.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Relaxed)
@@ -246,6 +255,10 @@ impl Drop for Proxy {
         // Wakes the accepting thread, which then sees `stopped`.
         drop(TcpStream::connect(self.address));
     }
+}
+
+fn trace_in(head: &str) -> Option<&str> {
+    head.lines().find_map(|line| line.strip_prefix("traceparent:")).map(str::trim)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -286,9 +299,9 @@ impl ProxyState {
     fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut unread = Vec::new();
-        while let Some(body) = read_message(&mut stream, &mut unread)? {
+        while let Some(Message { head, body }) = read_message(&mut stream, &mut unread)? {
             let request: Value = serde_json::from_slice(&body)?;
-            self.count(&request);
+            self.count(&request, trace_in(&head));
             let goes_on = self.answer(&mut stream, &request)?;
             self.replies.fetch_add(1, Relaxed);
             if !goes_on {
@@ -298,11 +311,12 @@ impl ProxyState {
         Ok(())
     }
 
-    fn count(&self, request: &Value) {
+    fn count(&self, request: &Value, trace: Option<&str>) {
         let calls = request.as_array().map_or(std::slice::from_ref(request), Vec::as_slice);
         self.calls.fetch_add(calls.len() as u64, Relaxed);
         for call in calls {
             let text = format!("{}{}", call["method"].as_str().unwrap_or_default(), call["params"]);
+            lock(&self.traces).push((text.clone(), trace.map(str::to_owned)));
             *lock(&self.asked).entry(text).or_default() += 1;
         }
         self.batches.fetch_add(u64::from(request.is_array()), Relaxed);
@@ -403,7 +417,8 @@ impl ProxyState {
         );
         node.write_all(head.as_bytes())?;
         node.write_all(text.as_bytes())?;
-        let body = read_message(&mut node, &mut Vec::new())?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let Message { body, .. } =
+            read_message(&mut node, &mut Vec::new())?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(serde_json::from_slice(&body)?)
     }
 

@@ -21,7 +21,7 @@ const HIDDEN: &[(&str, &str)] = &[
 ];
 
 /// The sections in the order of the documentation; others follow.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "",
     "network",
     "listen",
@@ -33,6 +33,7 @@ const ORDER: [&str; 17] = [
     "shared",
     "limits",
     "usage",
+    "access_log",
     "node",
     "partner",
     "pool",

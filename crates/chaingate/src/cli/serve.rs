@@ -63,6 +63,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let has_admin_api = admin.is_some();
     let console_listener = console_server::bind(&config)?;
     let (gateway, disk) = (Arc::clone(&state), state.disk().clone());
+    let access_log = state.access_log().cloned();
     is_serving.store(true, Relaxed);
     start_reloading(reloader, reload_requests, &supervisor)
         .map_err(|error| format!("cannot start the thread that reloads: {error}"))?;
@@ -90,7 +91,12 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     if let Some(manager) = &service_manager {
         manager.stopping();
     }
-    let drain = move || drain(is_interrupted, server, imports, usage, console);
+    let drain = move || {
+        drain(is_interrupted, server, imports, usage, console);
+        if let Some(access_log) = access_log {
+            access_log.finish();
+        }
+    };
     Ok(until_drained(drain, sender, &events))
 }
 

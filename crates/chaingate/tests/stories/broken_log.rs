@@ -26,19 +26,28 @@ impl Program {
     /// Starts it on addresses that are chosen beforehand, because the log that usually names them cannot be read here. It logs at
     /// debug: at least one line for each request.
     fn start(stderr: Stdio) -> Self {
+        Self::with_streams(Stdio::null(), stderr, "debug,trie=off", "")
+    }
+
+    /// The same with an access log on standard output.
+    fn with_access_log(stdout: Stdio) -> Self {
+        Self::with_streams(stdout, Stdio::null(), "info", "[access_log]\ncalls = \"all\"\n")
+    }
+
+    fn with_streams(stdout: Stdio, stderr: Stdio, log: &str, settings: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let [public, operator] = free_ports().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let config = format!(
             "[listen]\npublic = \"{public}\"\noperator = \"{operator}\"\n\
-             [limits]\ncall_timeout_ms = 3000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 60000\n"
+             [limits]\ncall_timeout_ms = 3000\ncall_gas_multiple = 1000000000\ndrain_timeout_ms = 60000\n{settings}"
         );
         std::fs::write(directory.path().join("config.toml"), config).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_chaingate"))
             .args(["serve", "--config", "config.toml", "--data-dir", "data"])
-            .env("RUST_LOG", "debug,trie=off")
+            .env("RUST_LOG", log)
             .env("CHAINGATE_CONSOLE", "off")
             .current_dir(directory.path())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(stderr)
             .spawn()
             .unwrap();
@@ -50,7 +59,12 @@ impl Program {
     }
 
     /// Calls until lines are dropped, which callers do not notice, and then stops it in the middle of a call.
-    fn answers_and_drains(mut self) {
+    fn answers_and_drains(self) {
+        self.drops_and_drains("chaingate_log_lines_dropped_total");
+    }
+
+    /// The same for lines that this metric counts.
+    fn drops_and_drains(mut self, dropped: &str) {
         let (public, operator) = (self.public, self.operator);
         until("it listens", || {
             assert!(self.is_running(), "it ended before it served");
@@ -62,7 +76,7 @@ impl Program {
             const TOGETHER: usize = 500;
             wire.send(request("/v3/demo", "", chain_id("1").as_bytes()).repeat(TOGETHER));
             assert!((0..TOGETHER).all(|_| wire.reply().status == 200));
-            metric(operator, "chaingate_log_lines_dropped_total") > 0.0
+            metric(operator, dropped) > 0.0
         });
 
         let mut busy = TestConnection::connect(public);
@@ -100,6 +114,20 @@ fn a_log_whose_reader_is_gone_costs_no_call() {
 fn a_log_whose_reader_is_stuck_costs_no_call() {
     let (stuck_reader, writer) = std::io::pipe().unwrap();
     Program::start(writer.into()).answers_and_drains();
+    drop(stuck_reader);
+}
+
+/// The same for the access log on standard output.
+#[test]
+fn an_access_log_that_cannot_be_written_costs_no_call() {
+    const DROPPED: &str = "chaingate_access_log_lines_dropped_total";
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    Program::with_access_log(full.into()).drops_and_drains(DROPPED);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    Program::with_access_log(writer.into()).drops_and_drains(DROPPED);
+    let (stuck_reader, writer) = std::io::pipe().unwrap();
+    Program::with_access_log(writer.into()).drops_and_drains(DROPPED);
     drop(stuck_reader);
 }
 

@@ -88,5 +88,7 @@ mod supervised; // tasks that watch and follow, and panic
 mod reorg_consistency; // answers about a chain that is reorganised
 #[path = "pool/identical_nodes.rs"]
 mod identical_nodes; // real nodes that have the same chain
+#[path = "pool/traces.rs"]
+mod traces; // which trace nodes are told, and which node others are told
 #[path = "pool/zksync.rs"]
 mod zksync; // a chain whose blocks cannot be proven

@@ -61,10 +61,39 @@ fn every_reply_has_an_id_of_its_own_that_web_pages_may_read() {
     assert_eq!(statuses, HashSet::from([200, 204, 400, 401, 404, 405, 413, 431, 503]));
     for reply in &replies {
         let exposed = reply.header("access-control-expose-headers").unwrap();
-        for name in ["chaingate-request-id", "chaingate-source", "chaingate-block", "retry-after"] {
+        assert_eq!(reply.header("x-trace-id"), Some(id(reply).as_str()));
+        for name in [
+            "chaingate-request-id",
+            "x-trace-id",
+            "chaingate-source",
+            "chaingate-block",
+            "chaingate-node",
+            "retry-after",
+        ] {
             assert!(exposed.split(", ").any(|header| header == name), "{name} is not in {exposed}");
         }
     }
+}
+
+#[test]
+fn a_caller_may_choose_the_id_if_it_is_well_formed() {
+    let gateway = Gateway::start();
+    let with = |header: &str| {
+        let request =
+            request("/v3/demo", &format!("chaingate-request-id: {header}\r\n"), chain_id("1").as_bytes());
+        id(&TestConnection::connect(gateway.public).send(request).reply())
+    };
+    let longest = "x".repeat(64);
+    for good in ["a", "7f3a91c2-5b8f-4d1e-9c3a-000000000001", &longest] {
+        assert_eq!(with(good), good);
+    }
+    for bad in ["", "a b", "é", &format!("{longest}x"), "a\r\nchaingate-request-id: b"] {
+        assert!(!["", "a b", "é", "a", "b"].contains(&with(bad).as_str()) && with(bad).len() < 60, "{bad}");
+    }
+    let preflight =
+        TestConnection::connect(gateway.public).send("OPTIONS /v3/demo HTTP/1.1\r\nhost: x\r\n\r\n").reply();
+    let allowed = preflight.header("access-control-allow-headers").unwrap();
+    assert!(allowed.contains("chaingate-request-id") && allowed.contains("traceparent"), "{allowed}");
 }
 
 #[test]

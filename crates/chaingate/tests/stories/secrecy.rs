@@ -99,7 +99,8 @@ fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
     let token = signer.good_token();
     let pem = signer.public_pem();
     let program = Program::start(&format!(
-        "secret = \"{SECRET}\"\nsecret_required = false\njwt_required = false\njwt_public_keys = ['''{pem}''']"
+        "secret = \"{SECRET}\"\nsecret_required = false\njwt_required = false\njwt_public_keys = ['''{pem}''']\n\
+         [access_log]\ncalls = \"all\"\nfile = \"access.log\""
     ));
     let (public, operator) = program.addresses();
     let path = format!("/v3/{KEY}");
@@ -121,7 +122,9 @@ fn no_log_line_and_no_metric_shows_a_key_a_secret_or_a_token() {
     over_http2(public, &path);
     let metrics = get(operator, "/metrics");
     until("all requests are logged", || program.log().matches("\"answered\"").count() > 20);
-    let log = program.log();
+    let access_log = fs::read_to_string(program.folder.path().join("access.log")).unwrap();
+    assert!(access_log.lines().count() > 20, "{access_log}");
+    let log = program.log() + &access_log;
     let encoded = STANDARD.encode(format!(":{SECRET}"));
     for canary in [KEY, SECRET, UNKNOWN, "canary", token.as_str(), encoded.as_str()] {
         assert!(!metrics.text().contains(canary), "{canary} is in the metrics");

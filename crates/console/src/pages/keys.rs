@@ -194,9 +194,10 @@ pub(crate) struct KeyFormField {
 }
 
 impl KeySettingsForm {
-    /// Asks for the text of each setting but the secret.
+    /// Asks for the text of each setting but the secret, and rights that only operators grant.
     pub(crate) fn new(has_secret: bool, text: impl Fn(&KeyField) -> String) -> Self {
-        let settings = KEY_FIELDS.iter().filter(|setting| setting.kind != KeyFieldKind::Secret);
+        let is_left_out = |kind| matches!(kind, KeyFieldKind::Secret | KeyFieldKind::Right);
+        let settings = KEY_FIELDS.iter().filter(|setting| !is_left_out(setting.kind));
         let fields = settings.map(|setting| KeyFormField { setting, text: text(setting) });
         Self { has_secret, fields: fields.collect() }
     }

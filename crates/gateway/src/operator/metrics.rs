@@ -48,6 +48,7 @@ pub(super) fn text(gateway: &GatewayState) -> String {
 
 const GROUPS: &[&dyn Group] = &[
     &listeners::GATEWAY,
+    &listeners::ACCESS_LOG,
     &process::PROCESS,
     &tasks::TASKS,
     &tasks::DISK,

@@ -42,7 +42,7 @@ pub(super) async fn answer<'t>(
     BatchSize { calls: count, refusals_bytes }: BatchSize,
     calls: impl Iterator<Item = ReadCall<'t>> + Send,
 ) -> Result<Reply, ErrorReply> {
-    let unbegun = UnbegunCalls::new(context.counters, context.caller, count);
+    let unbegun = UnbegunCalls::new(context.counters, context.caller, count, context.observation);
     let bytes_max = context.gateway.request_limits().batch_reply_bytes_max;
     // Memory for the shortest reply comes before the credits, so that no call is paid for that cannot be answered.
     let limit = ReplyLimit::for_batch(bytes_max, refusals_bytes, context.memory);

@@ -7,7 +7,7 @@ use answers::{Chain, Resolved, resolve};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_server::RequestId;
-use methods::{BlockParam, Method, MissingBlock, Query, WorkPlacement};
+use methods::{BlockParam, Method, MethodId, MissingBlock, WorkPlacement};
 use remote::{HandedBack, PinnedCall, Repetition, Unanswered};
 use sources::{Answer, Failure, Provenance};
 use tokio::time::sleep;
@@ -17,6 +17,8 @@ use super::calls::ReadCall;
 use crate::admit::{Permit, admit};
 use crate::errors::{ErrorReply, internal_error};
 use crate::meter::{CallRecord, Outcome};
+use crate::observation::CallStep;
+use crate::parse::ParsedCall;
 use crate::shape::ReplyLimit;
 
 pub(super) enum CallEnd {
@@ -52,7 +54,9 @@ pub(super) async fn answer(
 ) -> CallEnd {
     let RequestContext { gateway, caller, now, .. } = *context;
     let id_bytes = call.id.as_ref().map(|id| id.len());
-    let mut end = match admit(caller, call.credits, &gateway.capacity, &gateway.clock, now) {
+    let admitted = admit(caller, call.credits, &gateway.capacity, &gateway.clock, now);
+    record.end_step(CallStep::Admit);
+    let mut end = match admitted {
         Ok(permit) => {
             record.credits = permit.credits();
             let admitted = answer_admitted(context, &permit, call, record, limit, out);
@@ -72,6 +76,9 @@ pub(super) async fn answer(
             charge_error(context, limit, id_bytes, error).await;
         }
         outcome = error.outcome;
+        if let Some(observation) = &mut record.observation {
+            observation.failed(error);
+        }
     }
     record.outcome = outcome;
     end
@@ -87,19 +94,26 @@ async fn answer_admitted(
     out: &mut Vec<u8>,
 ) -> Result<CallAnswer, ErrorReply> {
     let asked = call.parsed?;
-    let Some(id) = call.id else { return Ok(CallAnswer::Notification) };
-    let (method, named, start) = (asked.method.row(), asked.query.block_pair(), out.len());
+    let Some(id) = call.id else {
+        if let Some(observation) = &mut record.observation {
+            observation.answered(None);
+        }
+        return Ok(CallAnswer::Notification);
+    };
+    let (method, named, start) = (asked.method, asked.query.block_pair(), out.len());
     // All calls of a batch see the same chain.
     let repetition =
         if limit.is_for_batch() { Repetition::Never { deadline: None } } else { Repetition::Once };
-    let answer =
-        match try_answer(context, permit, method, asked.query, &context.chain, repetition, out).await? {
-            Tried::Answered(answer) => answer,
-            // Boxed: the future is large, and few calls need it.
-            Tried::HandedBack(before) => {
-                Box::pin(answer_again(context, permit, method, named, before, out)).await?
-            }
-        };
+    let answer = match try_answer(context, permit, record, asked, &context.chain, repetition, out).await? {
+        Tried::Answered(answer) => answer,
+        // Boxed: the future is large, and few calls need it.
+        Tried::HandedBack(before) => {
+            Box::pin(answer_again(context, permit, record, (method, named), before, out)).await?
+        }
+    };
+    if let Some(observation) = &mut record.observation {
+        observation.answered(answer.provenance());
+    }
     let (written, shared) = match &answer {
         CallAnswer::With(answer) => (out.len() - start, answer.shared.as_ref().map_or(0, Bytes::len)),
         CallAnswer::Nothing(missing, _) => (missing.json().len(), 0),
@@ -139,13 +153,14 @@ enum Tried {
 async fn try_answer(
     context: &RequestContext<'_>,
     permit: &Permit<'_>,
-    method: &'static Method,
-    query: Query<BlockParam>,
+    record: &mut CallRecord<'_>,
+    asked: ParsedCall,
     chain: &Chain<'_>,
     repetition: Repetition,
     out: &mut Vec<u8>,
 ) -> Result<Tried, ErrorReply> {
     let RequestContext { gateway, counters, id, .. } = *context;
+    let (method, query) = (asked.method.row(), asked.query);
     let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
     let chain = chain.for_call(permit.account().id, method, &query).await?;
     let query = match resolve(chain.blocks(), &gateway.rules, method, query)? {
@@ -156,9 +171,13 @@ async fn try_answer(
         Resolved::Pinned(query) => query,
     };
     let begun = gateway.clock.now();
+    if let Some(observation) = &mut record.observation {
+        observation.end_step_at(CallStep::Resolve, begun);
+    }
     let body = context.body.clone();
     let call = PinnedCall { method, query, may_fail_over, repetition, body };
     let answer = chain.answer(permit.account(), call, out).await;
+    record.end_step(CallStep::Answer);
     if method.rules.work == WorkPlacement::Inline {
         counters.reads.record(gateway.clock.now().since(begun));
     }
@@ -180,8 +199,8 @@ const RESOLVED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 async fn answer_again(
     context: &RequestContext<'_>,
     permit: &Permit<'_>,
-    method: &'static Method,
-    named: [Option<BlockParam>; 2],
+    record: &mut CallRecord<'_>,
+    (method, named): (MethodId, [Option<BlockParam>; 2]),
     before: HandedBack,
     out: &mut Vec<u8>,
 ) -> Result<CallAnswer, ErrorReply> {
@@ -190,7 +209,8 @@ async fn answer_again(
     let query = before.query.try_map(|_| names.next().ok_or(Failure::Unavailable))?;
     let chain = context.gateway.answers.chain();
     let repetition = Repetition::Never { deadline: Some(before.deadline) };
-    match try_answer(context, permit, method, query, &chain, repetition, out).await? {
+    let asked = ParsedCall { method, query };
+    match try_answer(context, permit, record, asked, &chain, repetition, out).await? {
         Tried::Answered(answered) => Ok(answered),
         Tried::HandedBack(_) => Err(Failure::Unavailable.into()),
     }
@@ -211,4 +231,14 @@ pub(super) enum CallAnswer {
     /// With the value that stands for a missing block.
     Nothing(MissingBlock, Provenance),
     Notification,
+}
+
+impl CallAnswer {
+    fn provenance(&self) -> Option<Provenance> {
+        match self {
+            Self::With(answer) => Some(answer.provenance),
+            Self::Nothing(_, provenance) => Some(*provenance),
+            Self::Notification => None,
+        }
+    }
 }

@@ -185,6 +185,7 @@ fn lookup(account: AccountId, method: &'static str, params: Bytes) -> RpcCall {
         may_hedge: false,
         account,
         block_by_hash: None,
+        trace: None,
     }
 }
 

@@ -94,6 +94,7 @@ fn balance(block: u64) -> RpcCall {
         may_hedge: true,
         account: AccountId::NONE,
         block_by_hash: None,
+        trace: None,
     }
 }
 

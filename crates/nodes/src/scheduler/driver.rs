@@ -15,6 +15,7 @@ use super::payload::{AttemptFuture, Payload, PayloadReply};
 use super::policy::{AGAIN_PAUSE, ATTEMPTS_MAX};
 use super::progress::{AttemptOutcome, CallProgress, CallTerms, NodeStatus, RunningAttempt, Wanted};
 use super::{CallRules, ErrorMeaning, NodeReply, Nodes};
+use crate::answering_node::record_answering_node;
 use crate::call::{Ask, Fault};
 use crate::node::MissingCapability;
 
@@ -289,6 +290,7 @@ impl<'a, A: Ask, P: Payload> Driver<'a, A, P> {
 
     /// Records that an attempt has brought an answer. Only retries in vain make a storm, so others cost nothing.
     pub(super) fn record_won(&self, position: usize, reason: AskReason) {
+        record_answering_node(self.nodes[position].id());
         match reason {
             AskReason::Hedge => _ = self.nodes[position].counts().hedges_won.fetch_add(1, Relaxed),
             AskReason::Retry(Payment::Retry | Payment::Replacement) => self.rules.budgets.give_retry_back(),

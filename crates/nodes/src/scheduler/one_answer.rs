@@ -13,6 +13,7 @@ use super::{
     CallFailure, CallOutcome, CallRules, Judgement, NodeReply, Nodes, PoolAnswer, RangeLimit, ResultFinding,
     ResultJudge,
 };
+use crate::answering_node::record_answering_node;
 use crate::call::Ask;
 use crate::node_id::NodeId;
 
@@ -145,6 +146,7 @@ impl<A: Ask, P: Payload, F: ResultFinding> OneAnswer<'_, '_, A, P, F> {
         };
         let is_confirmed = matches!(reply, NodeReply::Limit(_));
         let node = Arc::clone(&self.driver.nodes[node]);
+        record_answering_node(node.id());
         Ok(PoolAnswer { reply, node, is_confirmed, is_absent_everywhere })
     }
 

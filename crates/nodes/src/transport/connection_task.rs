@@ -222,7 +222,7 @@ impl ConnectionTask {
                 connection.exchange(self.request.bytes(), &context).await
             }
             Some(NodeConnection::Http2(connection)) => {
-                connection.exchange(self.request.body(), &setup.target, &context).await
+                connection.exchange(&self.request, &setup.target, &context).await
             }
             None => Err(Fault::Connect.into()),
         }

@@ -12,6 +12,8 @@ use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Uri, header};
 use percent_encoding::percent_decode_str;
 
+use crate::trace_context::TRACEPARENT;
+
 /// A node's address with its credentials.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -52,8 +54,9 @@ pub enum EndpointError {
     BadHeaderValue,
 }
 
-/// Headers that frame the message. With other values in them, requests and replies could not be matched.
-const RESERVED: [HeaderName; 7] = [
+/// Headers that frame the message, with other values in which requests and replies could not be matched, and the one that names the
+/// trace of each request.
+const RESERVED: [HeaderName; 8] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
@@ -61,6 +64,7 @@ const RESERVED: [HeaderName; 7] = [
     header::CONNECTION,
     header::ACCEPT_ENCODING,
     header::UPGRADE,
+    TRACEPARENT,
 ];
 
 impl Endpoint {

@@ -19,6 +19,7 @@ use super::http_reply::NodeHttpReply;
 use super::http1::ExchangeError;
 use super::limits::EndpointLimits;
 use super::receive::ReceiveContext;
+use super::request::RequestBuffer;
 use super::stats::ConnectionGuard;
 use super::target::Http2Target;
 
@@ -83,11 +84,11 @@ impl Http2 {
 
     pub(super) async fn exchange(
         &mut self,
-        body: &[u8],
+        request: &RequestBuffer,
         target: &Http2Target,
         context: &ReceiveContext<'_>,
     ) -> Result<NodeHttpReply, ExchangeError> {
-        let response = timeout(context.limits.first_byte_timeout, self.send(body, target)).await;
+        let response = timeout(context.limits.first_byte_timeout, self.send(request, target)).await;
         let response = response.map_err(|_| Fault::Timeout)??;
         self.used = true;
         let status = response.status().as_u16();
@@ -100,17 +101,17 @@ impl Http2 {
     /// Sends a request, and once more if the node refuses to begin with it. Returns the head of the reply.
     async fn send(
         &mut self,
-        body: &[u8],
+        request: &RequestBuffer,
         target: &Http2Target,
     ) -> Result<http::Response<Incoming>, ExchangeError> {
         let mut was_repeated = false;
         loop {
-            let request = target.request(body).ok_or(Fault::Closed)?;
-            let sent = async {
+            let sent = target.request(request.body(), request.trace()).ok_or(Fault::Closed)?;
+            let replied = async {
                 self.sender.ready().await?;
-                self.sender.send_request(request).await
+                self.sender.send_request(sent).await
             };
-            let error = match sent.await {
+            let error = match replied.await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };

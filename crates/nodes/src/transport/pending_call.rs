@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::call::{Fault, RpcCall, RpcReply};
+use crate::trace_context::TraceContext;
 
 /// Bytes of a call beyond its method and params.
 const CALL_BYTES: usize = 64;
@@ -17,6 +18,7 @@ pub(super) struct PendingCall {
     pub(super) params: Bytes,
     pub(super) deadline: Instant,
     pub(super) account: AccountId,
+    pub(super) trace: Option<TraceContext>,
     caller: oneshot::Sender<Result<RpcReply, Fault>>,
 }
 
@@ -26,8 +28,8 @@ impl PendingCall {
         deadline: Instant,
     ) -> (Self, oneshot::Receiver<Result<RpcReply, Fault>>) {
         let (caller, reply) = oneshot::channel();
-        let RpcCall { method, account, .. } = *call;
-        (Self { method, params: call.params.clone(), deadline, account, caller }, reply)
+        let RpcCall { method, account, trace, .. } = *call;
+        (Self { method, params: call.params.clone(), deadline, account, trace, caller }, reply)
     }
 
     /// Sends the reply to the caller, if it is still waiting.

@@ -1,7 +1,10 @@
 //! Calls → the bytes of one request, in a buffer that a connection reuses.
 
+use std::io::Write as _;
+
 use super::endpoint::Endpoint;
 use super::pending_call::PendingCall;
+use crate::trace_context::{TRACEPARENT, TraceContext};
 
 /// Room for the digits of `Content-Length`. The value is written last, with spaces before it.
 const LENGTH_DIGITS: usize = 10;
@@ -35,6 +38,8 @@ const REUSED_BYTES_MAX: usize = 64 << 10;
 pub(super) struct RequestBuffer {
     bytes: Vec<u8>,
     body_start: usize,
+    /// The trace that the node is told.
+    trace: Option<TraceContext>,
 }
 
 impl RequestBuffer {
@@ -44,7 +49,13 @@ impl RequestBuffer {
         self.bytes.extend_from_slice(&template.0);
         let length_start = self.bytes.len();
         self.bytes.extend_from_slice(&[b' '; LENGTH_DIGITS]);
-        self.bytes.extend_from_slice(b"\r\n\r\n");
+        self.bytes.extend_from_slice(b"\r\n");
+        self.trace = common_trace(calls);
+        if let Some(trace) = self.trace {
+            let written = write!(self.bytes, "{TRACEPARENT}: {trace}\r\n");
+            debug_assert!(written.is_ok(), "a vector grows");
+        }
+        self.bytes.extend_from_slice(b"\r\n");
         self.body_start = self.bytes.len();
         self.write_body(calls, first_id);
 
@@ -92,4 +103,16 @@ impl RequestBuffer {
     pub(super) fn body(&self) -> &[u8] {
         &self.bytes[self.body_start..]
     }
+
+    pub(super) fn trace(&self) -> Option<TraceContext> {
+        self.trace
+    }
+}
+
+/// The trace of calls that are sent together: that of the first if all belong to the same one. A request has one header, and a node
+/// would otherwise count the work for one caller in the trace of another.
+fn common_trace(calls: &[PendingCall]) -> Option<TraceContext> {
+    let first = calls.first()?.trace?;
+    let is_same = |call: &PendingCall| call.trace.is_some_and(|trace| trace.trace_id == first.trace_id);
+    calls.iter().all(is_same).then_some(first)
 }

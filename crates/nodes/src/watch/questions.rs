@@ -271,7 +271,7 @@ impl SentTransaction {
 pub(super) fn watcher_call(method: &'static str, params: String) -> RpcCall {
     let params = Bytes::from(params);
     let (class, needs, account) = (Class::Quick, Needs::default(), AccountId::GATEWAY);
-    RpcCall { method, params, class, needs, may_hedge: false, account, block_by_hash: None }
+    RpcCall { method, params, class, needs, may_hedge: false, account, block_by_hash: None, trace: None }
 }
 
 pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {

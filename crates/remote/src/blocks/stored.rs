@@ -43,7 +43,7 @@ impl StoredBlocks {
             let mut blocks = blocks.into_iter().peekable();
             blocks.peek().is_some() && blocks.all(|block| chain.has(block))
         };
-        if self.chain.as_ref().is_some_and(is_stored) { Origin::Cache } else { Origin::Node }
+        if self.chain.as_ref().is_some_and(is_stored) { Origin::Stored } else { Origin::Node }
     }
 
     /// A block in memory.

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use methods::{BlockRef, Method, Query};
-use nodes::CanonicalChain;
+use nodes::{CanonicalChain, with_answering_node};
 use resources::{AccountId, box_future};
-use sources::{Answer, CacheLookup, Failure, Origin, SharedAnswer, Verification};
+use sources::{Answer, CacheLookup, Failure, Origin, Provenance, SharedAnswer, Verification};
 use tokio::time::Instant;
 
 use super::PoolSource;
@@ -187,17 +187,30 @@ impl PoolSource {
     ) -> Result<SharedAnswer, Failure> {
         let asked = self.pool().trust_mark();
         let lookup = CacheLookup { query, head: at_head(chain, method) };
-        let (origin, fetched) = match (query, ChainQuery::of(query)) {
-            // Boxed, as all futures below that are large and that most calls do not need: a call would copy them.
-            (Query::Logs(logs), _) => Box::pin(self.logs.find(context, logs)).await?,
-            (_, Some(query)) => self.fetch_answer(context, method, query, lookup).await?,
-            (_, None) => return Err(Failure::Unavailable),
-        };
+        let (found, node) = with_answering_node(self.fetch_query(context, method, lookup)).await;
+        let (mut origin, fetched) = found?;
         if context.partner_quota(self.pool()).is_some() {
-            return Ok(self.shared(Origin::Partner, fetched.block, fetched.verified, fetched.result));
+            origin = Origin::Partner;
+        } else {
+            self.known.insert(context, method, lookup, &fetched, asked).await;
         }
-        self.known.insert(context, method, lookup, &fetched, asked).await;
-        Ok(self.shared(origin, fetched.block, fetched.verified, fetched.result))
+        let node = node.filter(|_| origin != Origin::Stored);
+        let provenance = Provenance { origin, block: fetched.block, verified: fetched.verified, node };
+        Ok(self.shared(provenance, fetched.result))
+    }
+
+    async fn fetch_query(
+        &self,
+        context: CallContext<'_>,
+        method: &Method,
+        lookup: CacheLookup<'_>,
+    ) -> Result<(Origin, Fetched), Failure> {
+        match (lookup.query, ChainQuery::of(lookup.query)) {
+            // Boxed, as all futures below that are large and that most calls do not need: a call would copy them.
+            (Query::Logs(logs), _) => Box::pin(self.logs.find(context, logs)).await,
+            (_, Some(query)) => self.fetch_answer(context, method, query, lookup).await,
+            (_, None) => Err(Failure::Unavailable),
+        }
     }
 
     /// The answer that proven blocks give; `None` for queries that are not about block data.

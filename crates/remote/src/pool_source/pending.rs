@@ -74,11 +74,13 @@ impl PoolSource {
         let call = encode::pending_call(method, query, gas).ok_or_else(not_at_pending)?;
         let unverified = UnverifiedAnswer::new(&self.state, account, Some(chain), query);
         let judge = |node: NodeId, result: &Bytes| unverified.judge(node, result);
-        let asked = self.pool().ask(only, &call.for_account(account), &judge, deadline).await;
+        let call = call.for_account(account);
+        let asked = self.pool().ask(only, &call, &judge, deadline).await;
+        let node = asked.answer.as_ref().ok().map(|answer| answer.node.id());
         let Fetched { result, .. } = unverified.settle(asked.answer).await?;
         let is_of_partner = context.partner_quota(self.pool()).is_some();
         let origin = if is_of_partner { Origin::Partner } else { Origin::Node };
-        let provenance = Provenance { origin, block: None, verified: Verification::None };
+        let provenance = Provenance { origin, block: None, verified: Verification::None, node };
         let result = self.blocks.workers.memory.of(account).hold(self.pool().memory().hand_over(result))?;
         Ok(Answer { provenance, shared: Some(result) })
     }

@@ -11,8 +11,15 @@ pub(super) fn write(stream: &mut TcpStream, status: u16, body: &[u8]) -> io::Res
     stream.write_all(&[head.as_bytes(), body].concat())
 }
 
-/// The body of the next request or reply; `None` when the other side has gone.
-pub(super) fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+/// A request or a reply.
+pub(super) struct Message {
+    /// In small letters.
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// The next request or reply; `None` when the other side has gone.
+pub(super) fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Option<Message>> {
     let end = loop {
         if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -30,7 +37,7 @@ pub(super) fn read_message(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok(Some(unread.drain(..length).collect()))
+    Ok(Some(Message { head, body: unread.drain(..length).collect() }))
 }
 
 fn read_more(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<bool> {

@@ -88,7 +88,7 @@ fn option(field: &'static KeyField) -> Arg {
             let help = format!("{}; 0 removes the limit", field.description);
             arg.help(help).value_name("CREDITS").value_parser(value_parser!(u64))
         }
-        KeyFieldKind::Required => {
+        KeyFieldKind::Required | KeyFieldKind::Right => {
             arg.help(field.description).value_name("BOOLEAN").value_parser(value_parser!(bool))
         }
         KeyFieldKind::Text | KeyFieldKind::Secret | KeyFieldKind::PublicKeys => {
@@ -107,7 +107,9 @@ fn given(field: &KeyField, matches: &ArgMatches) -> Option<Value> {
             0 => Value::Null,
             _ => json!(credits),
         }),
-        KeyFieldKind::Required => matches.get_one::<bool>(field.name).map(|required| json!(required)),
+        KeyFieldKind::Required | KeyFieldKind::Right => {
+            matches.get_one::<bool>(field.name).map(|required| json!(required))
+        }
         KeyFieldKind::Text | KeyFieldKind::Secret | KeyFieldKind::PublicKeys => {
             matches.get_one::<String>(field.name).map(|text| json!(text))
         }

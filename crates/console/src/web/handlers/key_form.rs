@@ -24,7 +24,8 @@ pub(super) fn typed(form: &FormFields, has_secret: bool) -> KeySettingsForm {
     KeySettingsForm::new(has_secret, |field| form.get(field.name).to_owned())
 }
 
-/// The change that a form asks for. Every setting is in the form, so an empty field removes one.
+/// The change that a form asks for. Every setting that developers may change is in the form, so an empty field removes one. Rights
+/// that an operator has granted stay, whatever is sent.
 pub(super) fn change(form: &FormFields, has_secret: bool) -> Result<KeyPatch, AdministrationError> {
     let mut patch = Map::new();
     for &KeyField { name, kind, .. } in KEY_FIELDS {
@@ -33,6 +34,7 @@ pub(super) fn change(form: &FormFields, has_secret: bool) -> Result<KeyPatch, Ad
             KeyFieldKind::Secret if form.get(name).is_empty() => continue,
             KeyFieldKind::Secret => json!(form.get(name)),
             KeyFieldKind::Required => json!(form.is_on(name)),
+            KeyFieldKind::Right => continue,
             KeyFieldKind::PublicKeys => json!(public_keys(form.get(name))),
             KeyFieldKind::Text => json!(form.filled(name)),
             KeyFieldKind::AllowList => json!(lines(form.get(name))),
@@ -79,8 +81,9 @@ mod tests {
     fn assert_change(text: &str, has_secret: bool, expected: Value) {
         let found = change(&FormFields::parse(text), has_secret).unwrap();
         // Every other setting is removed.
-        let names = KEY_FIELDS.iter().map(|field| field.name).filter(|&name| name != "secret");
-        let mut patch: Map<_, _> = names.map(|name| (name.to_owned(), Value::Null)).collect();
+        let is_kept = |field: &&KeyField| matches!(field.kind, KeyFieldKind::Secret | KeyFieldKind::Right);
+        let removed = KEY_FIELDS.iter().filter(|field| !is_kept(field));
+        let mut patch: Map<_, _> = removed.map(|field| (field.name.to_owned(), Value::Null)).collect();
         patch.extend(expected.as_object().unwrap().clone());
         assert!(found == KeyPatch::try_from(patch).unwrap(), "{text}");
     }
@@ -97,6 +100,12 @@ mod tests {
         assert_change("secret=&secret_required=on", true, json!({"secret_required": true}));
         assert_change("secret=new", true, json!({"secret": "new", "secret_required": false}));
         assert_change("secret=new&remove_secret=on&secret_required=on", true, json!({"secret": null}));
+    }
+
+    #[test]
+    fn developers_neither_grant_nor_remove_rights() {
+        assert_change("show_node=on", false, json!({}));
+        assert_change("", false, json!({}));
     }
 
     #[test]

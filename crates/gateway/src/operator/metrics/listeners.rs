@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http_server::HttpCounts;
 
 use super::{MetricTable, counter, gauge, series};
+use crate::access_log::AccessLog;
 use crate::gateway_state::GatewayState;
 use crate::log;
 
@@ -25,6 +26,23 @@ pub(super) const GATEWAY: MetricTable<GatewayState> = MetricTable {
         counter("chaingate_log_lines_dropped_total",
             "Lines of the log that were dropped because its reader was too slow or gone.",
             |_| log::lines_dropped()),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) const ACCESS_LOG: MetricTable<AccessLog> = MetricTable {
+    title: "The access log",
+    about: "With `[access_log] calls`.",
+    with_source: |gateway, read| if let Some(access_log) = gateway.access_log() {
+        read(access_log);
+    },
+    metrics: &[
+        counter("chaingate_access_log_lines_total",
+            "Lines for the access log, including those that were dropped.",
+            |access_log| access_log.lines()),
+        counter("chaingate_access_log_lines_dropped_total",
+            "Lines of the access log that were dropped because its file or reader was too slow, full or gone.",
+            |access_log| access_log.lines_dropped()),
     ],
 };
 

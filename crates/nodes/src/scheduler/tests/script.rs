@@ -104,6 +104,7 @@ pub(crate) fn quick() -> RpcCall {
         needs: Needs { block: Some(90), state: true, log_blocks: 0, gas: 0 },
         may_hedge: true,
         block_by_hash: None,
+        trace: None,
         account: AccountId::NONE,
     }
 }

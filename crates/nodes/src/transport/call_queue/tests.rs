@@ -86,6 +86,7 @@ impl Simulation {
             may_hedge: false,
             account,
             block_by_hash: None,
+            trace: None,
         };
         let (call, reply) = PendingCall::new(&call, Instant::now() + Duration::from_secs(60));
         if let Ok(is_task_needed) = self.queue.push(call) {

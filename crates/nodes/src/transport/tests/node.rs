@@ -165,6 +165,7 @@ pub(crate) fn call(class: Class, params: &str) -> RpcCall {
         may_hedge: true,
         account,
         block_by_hash: None,
+        trace: None,
     }
 }
 

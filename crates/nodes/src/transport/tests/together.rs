@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::node::*;
-use crate::call::{Ask, Class, Fault, RpcReply};
+use crate::call::{Ask, Class, Fault, RpcCall, RpcReply};
+use crate::trace_context::TraceContext;
 use crate::transport::{Client, EndpointLimits};
 
 /// One connection only, so that whatever comes while it is busy must travel together.
@@ -194,4 +196,49 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
     });
     join_all(asks).await;
     assert!(node.connections() > 2, "{}", node.connections());
+}
+
+/// A request has one header, so it can tell one trace only.
+#[tokio::test]
+async fn a_request_tells_the_trace_that_all_of_its_calls_belong_to() {
+    let seen = Arc::<Mutex<Vec<(Vec<u128>, Option<String>)>>>::default();
+    let noted = Arc::clone(&seen);
+    let node = Node::start(move |mut talk| {
+        let noted = Arc::clone(&noted);
+        async move {
+            loop {
+                let Asked { head, body } = talk.request().await?;
+                let trace = head.lines().find_map(|line| line.strip_prefix("traceparent: "));
+                let calls = body.as_array().cloned().unwrap_or_else(|| vec![body.clone()]);
+                let traces = calls.iter().map(|call| call["params"][0].as_u64().unwrap().into());
+                noted.lock().push((traces.collect(), trace.map(str::to_owned)));
+                talk.reply(&echo(&body)).await?;
+            }
+        }
+    })
+    .await;
+    let client = narrow(&node);
+    for traces in [&[7, 7, 7][..], &[7, 7, 8], &[0, 7, 7], &[0, 0], &[7]] {
+        let asks = traces.iter().enumerate().map(|(span, trace_id)| {
+            let context = TraceContext { trace_id: *trace_id, span_id: span as u64 + 1, is_sampled: true };
+            let trace = Some(context).filter(|trace| trace.trace_id != 0);
+            let call = RpcCall { trace, ..call(Class::Quick, &format!("[{trace_id}]")) };
+            let client = &client;
+            async move { client.ask(&call, in_ms(5_000)).await.unwrap() }
+        });
+        join_all(asks).await;
+    }
+    let seen = seen.lock();
+    assert!(seen.iter().any(|(traces, told)| traces.len() > 1 && told.is_some()), "{seen:?}");
+    assert!(seen.iter().any(|(traces, told)| traces.len() > 1 && told.is_none()), "{seen:?}");
+    for (traces, told) in &*seen {
+        let is_one = traces[0] != 0 && traces.iter().all(|trace| *trace == traces[0]);
+        let begins = format!("00-{:032x}-", traces[0]);
+        assert_eq!(
+            told.as_ref().is_some_and(|told| told.starts_with(&begins)),
+            is_one,
+            "{traces:?} {told:?}"
+        );
+        assert!(is_one || told.is_none(), "{traces:?} {told:?}");
+    }
 }

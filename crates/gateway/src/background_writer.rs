@@ -12,6 +12,18 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::policy::{LOG_ALIVE_INTERVAL, LOG_QUEUE_BYTES_MAX, LOG_RETRY_DELAY};
 
+/// What a writer is called: its task by people, its thread by the system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriterName {
+    task: &'static str,
+    thread: &'static str,
+}
+
+impl WriterName {
+    pub(crate) const LOG: Self = Self { task: "writer of the log", thread: "log" };
+    pub(crate) const ACCESS_LOG: Self = Self { task: "writer of the access log", thread: "access-log" };
+}
+
 /// Hands lines to a thread that writes them.
 #[derive(Clone, Debug)]
 pub struct BackgroundWriter {
@@ -23,7 +35,7 @@ struct LineQueue {
     state: Mutex<LineQueueState>,
     changed: Condvar,
     /// Lines that found no room, or could not be written.
-    dropped: &'static AtomicU64,
+    dropped: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -38,14 +50,15 @@ struct LineQueueState {
 impl BackgroundWriter {
     /// Starts the thread that writes to `out`, and counts in `dropped` the lines that it cannot write.
     pub(crate) fn start(
+        name: WriterName,
         mut out: impl Write + Send + 'static,
-        dropped: &'static AtomicU64,
+        dropped: Arc<AtomicU64>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
         let queue = LineQueue { state: Mutex::default(), changed: Condvar::new(), dropped };
         let writer = Self { queue: Arc::new(queue) };
         let queue = Arc::clone(&writer.queue);
-        let task = supervisor.task("writer of the log", WhenDown::Degraded);
+        let task = supervisor.task(name.task, WhenDown::Degraded);
         let run = move || {
             let mut lines = Vec::new();
             task.run_blocking(|task| {
@@ -55,7 +68,7 @@ impl BackgroundWriter {
                 queue.write_to(&mut out, &mut lines, task);
             });
         };
-        thread::Builder::new().name("log".to_owned()).spawn(run)?;
+        thread::Builder::new().name(name.thread.to_owned()).spawn(run)?;
         Ok(writer)
     }
 
@@ -188,12 +201,9 @@ mod tests {
     fn gate() -> (BackgroundWriter, WritePermit, mpsc::Receiver<Vec<u8>>) {
         let (permit, permissions) = mpsc::channel();
         let (written, lines) = mpsc::channel();
-        let dropped = Box::leak(Box::default());
-        (
-            BackgroundWriter::start(Gate { permissions, written }, dropped, &Supervisor::default()).unwrap(),
-            permit,
-            lines,
-        )
+        let gate = Gate { permissions, written };
+        let writer = BackgroundWriter::start(WriterName::LOG, gate, Arc::default(), &Supervisor::default());
+        (writer.unwrap(), permit, lines)
     }
 
     #[test]
@@ -272,7 +282,7 @@ mod tests {
         let (permit, permissions) = mpsc::channel();
         let (written, lines) = mpsc::channel();
         let gate = Gate { permissions, written };
-        let writer = BackgroundWriter::start(gate, Box::leak(Box::default()), &supervisor).unwrap();
+        let writer = BackgroundWriter::start(WriterName::LOG, gate, Arc::default(), &supervisor).unwrap();
         supervisor.inject_panics("writer of the log", 2);
         permit.send(Ok(100)).unwrap();
         let late = Instant::now() + Duration::from_secs(60);
