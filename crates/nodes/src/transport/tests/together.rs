@@ -201,7 +201,9 @@ async fn nobody_waits_for_the_reply_of_another_from_a_far_node() {
 /// A request has one header, so it can tell one trace only.
 #[tokio::test]
 async fn a_request_tells_the_trace_that_all_of_its_calls_belong_to() {
-    let seen = Arc::<Mutex<Vec<(Vec<u128>, Option<String>)>>>::default();
+    /// The traces of the calls of one request, and the header that it came with.
+    type Told = (Vec<u128>, Option<String>);
+    let seen = Arc::<Mutex<Vec<Told>>>::default();
     let noted = Arc::clone(&seen);
     let node = Node::start(move |mut talk| {
         let noted = Arc::clone(&noted);
