@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use answers::{Answers, Origin, Provenance};
+use answers::Answers;
 use callers::usage::Outcome;
 use http::header;
 use http_server::{Connection, Headers, RequestId};
 use methods::MethodId;
 use resources::{Clock, MonoTime, unix_time};
+use sources::{Origin, Provenance};
 
 use crate::access_log::{AccessLog, JsonLine};
 use crate::authenticate::Caller;

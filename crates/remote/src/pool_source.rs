@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use methods::{BlockParam, BlockRef, DeadlineKind, Method, Query, WorkPlacement};
+use methods::{BlockParam, DeadlineKind, Method, Query, WorkPlacement};
 use nodes::{CanonicalChain, Pool};
 use resources::{AccountId, MemoryBudget, Supervisor, ThreadPool};
 use sources::{
