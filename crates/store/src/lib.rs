@@ -35,6 +35,7 @@ mod backend; // the two kinds of databases
 mod operation_timeout; // how long an operation may take
 mod migrations; // the tables, and how older ones are brought up to date
 mod pool; // opens a database
+mod file_copy; // copies of a SQLite file that is in use
 mod transaction; // changes
 mod store; // reads
 mod lists; // lists for people, page by page
@@ -43,11 +44,12 @@ mod people; // users of the console, their sessions and links
 mod usage; // usage by minute, hour and day
 
 pub use failure::StoreFailure;
+pub use file_copy::copy_sqlite;
 pub use hash_key::{HASH_BYTES, HashKey};
 pub use list_page::{ListPage, NamePosition};
 pub use listener::ChangeListener;
 pub use lists::{AUDIT_COUNT_MAX, AuditSearch, KeyAgePosition, KeyCounts};
-pub use location::StoreLocation;
+pub use location::{SQLITE_FILE, StoreLocation};
 pub use people::{LinkKind, LinkRecord, ListedUser, SessionRecord, UserRecord, UserRole, UserStatus};
 pub use records::{
     AccountRecord, AccountStatus, AuditRecord, ChangeMark, KeyRecord, KeyStatus, RowPosition, StoreHistory,

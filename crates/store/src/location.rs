@@ -7,7 +7,7 @@ use std::str::FromStr;
 use sqlx::postgres::PgConnectOptions;
 
 /// The file of the default store, in the data directory.
-const SQLITE_FILE: &str = "callers.sqlite";
+pub const SQLITE_FILE: &str = "callers.sqlite";
 
 /// Parameters of a PostgreSQL URL. Any other is refused, because it may be a misspelt password.
 const PARAMETERS: [&str; 12] = [
@@ -46,6 +46,14 @@ impl StoreLocation {
     /// Whether gateways on other machines can use the same store.
     pub fn is_shared(&self) -> bool {
         matches!(&self.kind, LocationKind::Postgres(_))
+    }
+
+    /// The file of the store; `None` for PostgreSQL.
+    pub fn sqlite_file(&self) -> Option<&Path> {
+        match &self.kind {
+            LocationKind::Sqlite(file) => Some(file),
+            LocationKind::Postgres(_) => None,
+        }
     }
 
     /// Whether this is a file that does not exist yet, so that it has no keys.

@@ -138,7 +138,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 ///
 /// A file that exists is never opened here: to close it would drop the locks that other connections of this process hold on
 /// it, and another process could take the files of the running gateway away.
-fn create_private(file: &Path) -> io::Result<()> {
+pub(crate) fn create_private(file: &Path) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
