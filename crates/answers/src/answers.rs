@@ -32,6 +32,14 @@ impl Sources {
         }
     }
 
+    /// The file of stored blocks of nodes, if there is one.
+    pub fn blocks_file(&self) -> Option<Arc<archive::BlocksFile>> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Remote(nodes) => nodes.blocks_file().cloned(),
+        }
+    }
+
     /// The health of the disk that blocks of nodes are written to, if there are nodes.
     pub fn disk(&self) -> Option<&DiskHealth> {
         match self {

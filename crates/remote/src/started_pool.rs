@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::Archive;
+use archive::{Archive, BlocksFile};
 use methods::{Checkpoint, Network, NetworkFamily};
 use nodes::{BlockId, ChainFamily, Endpoint, NodeRole, PartnerQuota, PartnerTerms, Pool};
 use resources::{DiskHealth, Supervisor};
@@ -78,6 +78,11 @@ impl StartedPool {
     /// The supervisor of the tasks beside requests.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
+    }
+
+    /// The file of stored blocks, if the gateway stores any.
+    pub fn blocks_file(&self) -> Option<&Arc<BlocksFile>> {
+        Some(self.follower.as_ref()?.stored_chain()?.file())
     }
 
     /// The archive that follows the nodes, if there is one.

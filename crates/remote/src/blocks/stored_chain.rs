@@ -21,7 +21,7 @@ use super::recent::{RecentBlock, RecentBlocks};
 
 /// The chain of the nodes, as far as its blocks are stored here.
 pub struct StoredChain {
-    file: BlocksFile,
+    file: Arc<BlocksFile>,
     pub(crate) recent: RwLock<RecentBlocks>,
     linked: Mutex<Linked>,
     /// Told when more blocks of the file are known to be canonical.
@@ -81,7 +81,7 @@ impl StoredChain {
             BlocksFile::open_or_create(data_dir, limits).map_err(|cause| format!("[follow] {cause}"))?;
         check_identity(&file, network)?;
         Ok(Self {
-            file,
+            file: Arc::new(file),
             recent: RwLock::default(),
             linked: Mutex::default(),
             grown: Notify::new(),
@@ -89,6 +89,11 @@ impl StoredChain {
             read_warnings: RepeatedWarning::default(),
             disk,
         })
+    }
+
+    /// The file of stored blocks.
+    pub(crate) fn file(&self) -> &Arc<BlocksFile> {
+        &self.file
     }
 
     pub fn snapshot(&self) -> Arc<BlocksFileSnapshot> {
