@@ -2,18 +2,21 @@
 
 use crate::{
     chain::ChainSpec,
+    copy::{self, CopyProgress, ReceiveError, SendError},
     read::Snapshot,
     store::{
         CODE_CACHE_BYTES, CodeWeight, Disk, ExistingFile, FileKind, META_GENESIS, OpenError, Savepoints,
         SnapshotShared, StoreError, create, lowest_replaceable,
     },
-    tables::{FORMAT_VERSION, META},
+    tables::{ArchiveTables, FORMAT_VERSION, META},
+    verify::{self, DamagedRange},
     write,
 };
 use arc_swap::ArcSwap;
 use quick_cache::sync::Cache;
-use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError, WriteTransaction};
+use redb::{Database, ReadableDatabase, StorageBackend, TableError, WriteTransaction};
 use std::{
+    io::{Read, Write},
     ops::Deref,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -113,7 +116,38 @@ impl Archive {
     /// Gives the number of the newest block.
     pub fn verify(data_dir: &Path) -> Result<u64, OpenError> {
         let head = Self::open(data_dir)?.snapshot().head();
-        check_pages(&data_dir.join(ARCHIVE_FILE)).map(|()| head)
+        verify::check_pages(&data_dir.join(ARCHIVE_FILE), ARCHIVE_KIND).map(|()| head)
+    }
+
+    /// Reads all rows of the file of a data directory, and names those that cannot be read.
+    pub fn find_damage(
+        data_dir: &Path,
+        report: &mut dyn FnMut(CopyProgress),
+    ) -> Result<Vec<DamagedRange>, OpenError> {
+        let path = data_dir.join(ARCHIVE_FILE);
+        if !path.exists() {
+            return Err(OpenError::Missing(path));
+        }
+        verify::find_damage::<ArchiveTables>(&path, ARCHIVE_KIND, report)
+    }
+
+    /// Sends all rows as of the last commit. Imports go on meanwhile; the pages that they replace are not used again before this
+    /// returns, and the file grows by them.
+    pub fn send_rows(&self, out: impl Write) -> Result<(), SendError> {
+        if self.disk.has_failed() {
+            self.reopen();
+        }
+        let snapshot = self.disk.opened().database.begin_read().map_err(StoreError::from)?;
+        copy::send::<ArchiveTables>(&snapshot, FORMAT_VERSION, out)
+    }
+
+    /// Makes the archive of a data directory, which must have none, of the rows that another one sends. All of its blocks are final.
+    pub fn receive_rows(
+        from: impl Read,
+        data_dir: &Path,
+        report: &mut dyn FnMut(CopyProgress),
+    ) -> Result<(), ReceiveError> {
+        copy::receive::<ArchiveTables>(from, &data_dir.join(ARCHIVE_FILE), ARCHIVE_KIND, report)
     }
 
     fn with(disk: Disk, path: PathBuf) -> Result<Self, OpenError> {
@@ -220,17 +254,6 @@ impl Archive {
 impl std::fmt::Debug for Archive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Archive").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-/// Compares everything in use with its checksums.
-fn check_pages(path: &Path) -> Result<(), OpenError> {
-    match Disk::open(path, ARCHIVE_KIND)?.check() {
-        Ok(true) => Ok(()),
-        Ok(false) | Err(DatabaseError::Storage(redb::StorageError::Corrupted(_))) => {
-            Err(OpenError::Damaged(path.to_owned()))
-        }
-        Err(cause) => Err(OpenError::from_database(path, cause)),
     }
 }
 

@@ -11,18 +11,23 @@ mod rows; // every row of the file
 mod snapshot; // reads
 mod tables; // every table of the file
 mod writer; // one transaction
+mod repair; // a new file without the damaged blocks
 
+pub use repair::RemovedDamage;
 pub use rows::{BlockParts, EncodedBlock, StoredBody, StoredHeader};
 pub use snapshot::{BlocksFileSnapshot, StoredChainId};
 
+use crate::copy::{self, CopyProgress, ReceiveError, SendError};
 use crate::store::{Disk, ExistingFile, FileKind, OpenError, StoreError, create};
+use crate::verify::{self, DamagedRange};
 use arc_swap::ArcSwap;
-use redb::{Database, StorageBackend};
+use redb::{Database, ReadableDatabase, StorageBackend};
 use std::{
+    io::{Read, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
-use tables::FORMAT_VERSION;
+use tables::{BlocksFileTables, FORMAT_VERSION};
 use writer::BlocksFileWriter;
 
 /// Name of the file of stored blocks inside the data directory.
@@ -105,6 +110,40 @@ impl BlocksFile {
         if let Err(cause) = reopened {
             tracing::error!(path = %self.path.display(), %cause, "the disk failed, and the file could not be opened anew");
         }
+    }
+
+    /// Compares everything that is in use in the file of a data directory with its checksums.
+    pub fn verify(data_dir: &Path) -> Result<(), BlocksFileOpenError> {
+        let path = data_dir.join(BLOCKS_FILE);
+        verify::check_pages(&path, BLOCKS_KIND).map_err(|cause| BlocksFileOpenError::at(&path, cause))
+    }
+
+    /// Reads all rows of the file of a data directory, and names those that cannot be read.
+    pub fn find_damage(
+        data_dir: &Path,
+        report: &mut dyn FnMut(CopyProgress),
+    ) -> Result<Vec<DamagedRange>, BlocksFileOpenError> {
+        let path = data_dir.join(BLOCKS_FILE);
+        verify::find_damage::<BlocksFileTables>(&path, BLOCKS_KIND, report)
+            .map_err(|cause| BlocksFileOpenError::at(&path, cause))
+    }
+
+    /// Sends all rows as of the last commit. Blocks can be stored meanwhile; the file grows by the pages that are replaced.
+    pub fn send_rows(&self, out: impl Write) -> Result<(), SendError> {
+        if self.disk.has_failed() {
+            self.reopen();
+        }
+        let snapshot = self.disk.opened().database.begin_read().map_err(StoreError::from)?;
+        copy::send::<BlocksFileTables>(&snapshot, FORMAT_VERSION, out)
+    }
+
+    /// Makes the file of a data directory, which must have none, of the rows that another one sends.
+    pub fn receive_rows(
+        from: impl Read,
+        data_dir: &Path,
+        report: &mut dyn FnMut(CopyProgress),
+    ) -> Result<(), ReceiveError> {
+        copy::receive::<BlocksFileTables>(from, &data_dir.join(BLOCKS_FILE), BLOCKS_KIND, report)
     }
 
     pub fn limits(&self) -> BlocksFileLimits {

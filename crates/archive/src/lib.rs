@@ -27,7 +27,10 @@ mod logs; // the exact log index
 mod rows; // every row of the file
 mod state; // what a block changes, over what was there before
 mod store; // the file on disk
+mod table_list; // work that is the same for every table
 mod tables; // every table of the file
+mod copy; // a file made of the rows of another one that is in use
+mod verify; // everything in a file is read, and what cannot be read is named
 mod trie; // state roots at the price of what changed
 
 // Blocks that were executed elsewhere:
@@ -40,18 +43,20 @@ mod call; // run a message at a block
 mod estimate; // the least gas with which a message succeeds
 mod partial; // a state of which only parts are known
 mod archive; // an archive that is open
+mod damage; // what damaged rows mean to callers
 mod read; // block data, receipts, state as of a block
 
 pub use blockfile::{BLOCK_BYTES_MAX, BlockFile, BlockFileError, BlockFileFault};
 pub use blocks_file::{
     BLOCKS_FILE, BlockParts, BlocksFile, BlocksFileLimits, BlocksFileOpenError, BlocksFileSnapshot,
-    EncodedBlock, StoredBody, StoredChainId, StoredHeader,
+    EncodedBlock, RemovedDamage, StoredBody, StoredChainId, StoredHeader,
 };
 pub use call::{CallError, CallLimits, Deadline, Overrides, StopReason, call};
 pub use chain::{
     Block, BlockRules, ChainSpec, GenesisError, Transaction, next_base_fee, next_excess_blob_gas,
 };
 pub use check::{Ancestry, BlockFault, check_block};
+pub use copy::{CopyProgress, ReceiveError, SendError};
 pub use estimate::estimate;
 pub use execute::{BlockExecutionResult, ExecutionFault, Receipt, RootAfter, execute_block};
 pub use import::{BadBlock, ImportError, ImportObserver, ImportProgress, NoProgress, RawRecordsError};
@@ -64,3 +69,4 @@ pub use archive::{ARCHIVE_FILE, Archive};
 pub use revm::state::Bytecode;
 pub use state::{AccountChange, AccountState, StateChanges, StateSource};
 pub use store::{OpenError, REPLACEABLE_BLOCKS_MIN, StoreError};
+pub use verify::DamagedRange;

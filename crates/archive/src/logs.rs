@@ -22,6 +22,7 @@ mod union; // many sets within a chunk as one
 pub(crate) use error::{IndexError, QueryError};
 pub(crate) use index::LogIndexer;
 pub(crate) use matches::{Matches, read};
+pub(crate) use pack::PACK_LOGS;
 pub(crate) use packer::LogPacker;
 pub use query::LogFilter;
 pub(crate) use query::{LogQuery, plan};

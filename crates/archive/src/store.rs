@@ -102,7 +102,7 @@ pub(crate) fn create(
 }
 
 /// Makes the new name of a file durable: names are stored in the directory, which has a sync of its own.
-fn sync_directory(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }

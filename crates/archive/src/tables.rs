@@ -6,6 +6,7 @@
 //! Two parts that do not need each other: the block data (`blocks` to `raw_records`) and the state
 //! (`accounts` to `trie_nodes`). A block without state is legal.
 
+use crate::table_list::{TableList, TableVisitor};
 use redb::TableDefinition;
 
 /// The version of everything below. An archive of another version is refused.
@@ -13,6 +14,9 @@ pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// name → what the archive is: genesis, the last block with state.
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+
+/// The row of `meta` that lists the savepoints.
+pub(crate) const META_SAVEPOINTS: &str = "savepoints";
 
 /// block number → block row: header, uncles, withdrawals, and where its transactions and logs begin.
 pub(crate) const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("blocks");
@@ -54,10 +58,39 @@ pub(crate) const CODE: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::
 /// as of the last block.
 pub(crate) const TRIE_NODES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("trie_nodes");
 
+/// All of the above.
+#[derive(Debug)]
+pub(crate) struct ArchiveTables;
+
+impl TableList for ArchiveTables {
+    fn visit_all<V: TableVisitor>(visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(META)?;
+        visitor.visit(BLOCKS)?;
+        visitor.visit(BLOCK_NUMBERS)?;
+        visitor.visit(TRANSACTIONS)?;
+        visitor.visit(TRANSACTION_ORDINALS)?;
+        visitor.visit(RECEIPTS)?;
+        visitor.visit(LOGS)?;
+        visitor.visit(LOG_INDEX)?;
+        visitor.visit(RAW_RECORDS)?;
+        visitor.visit(ACCOUNTS)?;
+        visitor.visit(STORAGE)?;
+        visitor.visit(CODE)?;
+        visitor.visit(TRIE_NODES)
+    }
+
+    /// Savepoints are pages of the file that they were made in.
+    fn is_in_copies(table: &str, key: &[u8]) -> bool {
+        table != "meta" || key != META_SAVEPOINTS.as_bytes()
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
 mod tests {
     //! The document says what the code says.
+
+    use crate::table_list::tests::listed;
 
     const CODE: &str = include_str!("tables.rs");
     const DOCUMENT: &str = include_str!("../../../docs/storage-format.md");
@@ -82,6 +115,14 @@ mod tests {
     #[test]
     fn the_document_is_about_this_version() {
         assert!(DOCUMENT.contains(&format!("**Format version: {}.**", super::FORMAT_VERSION)));
+    }
+
+    #[test]
+    fn every_table_is_in_the_list() {
+        assert_eq!(
+            listed::<super::ArchiveTables>(),
+            defined_tables().map(|(name, ..)| name).collect::<Vec<_>>()
+        );
     }
 
     /// `| [`name`](#name) | `key` | `value` | … |`

@@ -6,6 +6,7 @@ mod stories {
     mod block_files;
     mod blockchain_tests;
     mod constantinople;
+    mod copies;
     mod corpora;
     mod damage;
     mod execution;

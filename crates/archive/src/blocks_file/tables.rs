@@ -2,6 +2,7 @@
 //!
 //! `docs/blocks-format.md` describes the rows byte by byte; a change to either raises [`FORMAT_VERSION`].
 
+use crate::table_list::{TableList, TableVisitor};
 use redb::TableDefinition;
 
 /// The version of everything below. A file of another version is refused.
@@ -31,10 +32,32 @@ pub(super) const BLOCK_NUMBERS: TableDefinition<'_, &[u8; 32], u64> = TableDefin
 pub(super) const TRANSACTION_PLACES: TableDefinition<'_, &[u8; 32], (u64, u32)> =
     TableDefinition::new("transaction_places");
 
+/// All of the above.
+#[derive(Debug)]
+pub(super) struct BlocksFileTables;
+
+impl TableList for BlocksFileTables {
+    fn visit_all<V: TableVisitor>(visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(CHAIN)?;
+        visitor.visit(RANGES)?;
+        visitor.visit(HEADERS)?;
+        visitor.visit(BODIES)?;
+        visitor.visit(RECEIPTS)?;
+        visitor.visit(BLOCK_NUMBERS)?;
+        visitor.visit(TRANSACTION_PLACES)
+    }
+
+    fn is_in_copies(_table: &str, _key: &[u8]) -> bool {
+        true
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests say what went wrong by failing")]
 mod tests {
     //! The document says what the code says.
+
+    use crate::table_list::tests::listed;
 
     const CODE: &str = include_str!("tables.rs");
     const DOCUMENT: &str = include_str!("../../../../docs/blocks-format.md");
@@ -47,6 +70,12 @@ mod tests {
         let sections = DOCUMENT.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
         let names: Vec<String> = defined_tables().map(|[name, ..]| name).collect();
         assert_eq!(sections.collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn every_table_is_in_the_list() {
+        let defined: Vec<_> = defined_tables().map(|[name, ..]| name).collect();
+        assert_eq!(listed::<super::BlocksFileTables>(), defined);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use super::{TOPICS_MAX, row::LogRef};
 
 /// Logs in a full pack.
-pub(super) const PACK_LOGS: u64 = 32;
+pub(crate) const PACK_LOGS: u64 = 32;
 
 /// Data longer than this has a row of its own, so that a pack stays small, whatever contracts emit.
 pub(super) const PACKED_DATA_MAX: usize = 2048;

@@ -6,6 +6,7 @@
 //! there are savepoints only for the newest blocks of a chain that is followed.
 
 use super::StoreError;
+use crate::tables::META_SAVEPOINTS;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 /// How many of the newest blocks can be replaced, at least: two epochs of Ethereum, after which blocks are finalized.
@@ -22,9 +23,6 @@ pub(crate) fn lowest_replaceable(head: u64, finalized: Option<u64>) -> u64 {
     let at_most = head.saturating_sub(REPLACEABLE_BLOCKS_MAX);
     finalized.map_or(at_least, |finalized| at_least.min(finalized)).max(at_most)
 }
-
-/// The row of `meta` that lists the savepoints.
-const META_SAVEPOINTS: &str = "savepoints";
 
 /// Bytes of a savepoint in that row: its head, and redb's number for it.
 const ENTRY: usize = 16;
