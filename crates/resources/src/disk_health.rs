@@ -1,11 +1,19 @@
 //! Whether the data directory can be written: what each of its writers met last, and how much space is left.
 
 use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+
+/// The file of the data directory that says when the last backup was finished.
+const LAST_BACKUP_FILE: &str = "last-backup";
+
+/// Bytes of it that are read; a time has 10 digits.
+const LAST_BACKUP_BYTES_MAX: u64 = 32;
 
 /// The health of the disk that has the data directory. Clones are about the same disk.
 #[derive(Clone, Debug)]
@@ -106,6 +114,22 @@ impl DiskHealth {
         self.report().into_iter().find(|report| report.failing.is_some())
     }
 
+    /// When the last backup of the data directory was finished, in seconds since 1970; `None` if there was none.
+    pub fn last_backup_at(&self) -> Option<i64> {
+        let mut text = String::new();
+        let file = File::open(self.data_dir.join(LAST_BACKUP_FILE)).ok()?;
+        file.take(LAST_BACKUP_BYTES_MAX).read_to_string(&mut text).ok()?;
+        text.trim_end().parse().ok()
+    }
+
+    /// Records that a backup of the data directory was finished, for the gateway that runs and those that start later.
+    pub fn record_backup(&self, unix_seconds: i64) -> io::Result<()> {
+        let file = self.data_dir.join(LAST_BACKUP_FILE);
+        let temporary = file.with_extension("new");
+        fs::write(&temporary, format!("{unix_seconds}\n"))?;
+        fs::rename(&temporary, &file)
+    }
+
     /// The space of the disk; `None` if the data directory cannot be looked at.
     pub fn space(&self) -> Option<DiskSpace> {
         let disk = rustix::fs::statvfs(&*self.data_dir).ok()?;
@@ -117,6 +141,17 @@ impl DiskHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_the_last_backup_is_read_from_the_data_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = DiskHealth::new(folder.path());
+        assert_eq!(disk.last_backup_at(), None);
+        disk.record_backup(1_798_761_599).unwrap();
+        assert_eq!(DiskHealth::new(folder.path()).last_backup_at(), Some(1_798_761_599));
+        fs::write(folder.path().join(LAST_BACKUP_FILE), "yesterday").unwrap();
+        assert_eq!(disk.last_backup_at(), None);
+    }
 
     #[test]
     fn a_writer_fails_from_its_first_failure_until_a_write_that_goes_well() {

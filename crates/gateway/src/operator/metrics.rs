@@ -6,7 +6,7 @@ mod listeners; // the gateway, its connections and its certificate
 mod nodes; // nodes, partners and their blocks
 mod process; // facts from `/proc`
 mod store; // accounts, keys, usage and shared limits
-mod tasks; // the tasks beside requests, and the disk
+mod tasks; // the tasks beside requests, the disk, and backups
 
 use std::fmt::{Display, Write};
 
@@ -52,6 +52,7 @@ const GROUPS: &[&dyn Group] = &[
     &process::PROCESS,
     &tasks::TASKS,
     &tasks::DISK,
+    &tasks::BACKUP,
     &store::CALLERS,
     &listeners::CONNECTIONS,
     &listeners::CERTIFICATE,

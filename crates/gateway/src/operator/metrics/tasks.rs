@@ -1,4 +1,4 @@
-//! The tasks beside requests, and the disk that has the data directory.
+//! The tasks beside requests, the disk that has the data directory, and its backups.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +51,22 @@ pub(super) const DISK: MetricTable<DiskHealth> = MetricTable {
         gauge("chaingate_disk_size_bytes",
             "Size of the disk of data_dir; 0 if the directory cannot be looked at.",
             |disk| disk.space().map_or(0, |space| space.size_bytes)),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) const BACKUP: MetricTable<u64> = MetricTable {
+    title: "Backups",
+    about: "Present after the first `chaingate backup` of `data_dir`.",
+    with_source: |gateway, read| {
+        if let Some(finished_at) = gateway.disk.last_backup_at() {
+            read(&finished_at.max(0).unsigned_abs());
+        }
+    },
+    metrics: &[
+        gauge("chaingate_last_backup_at_seconds",
+            "Time at which the last backup of data_dir was finished, in seconds since 1970.",
+            |finished_at| *finished_at),
     ],
 };
 
