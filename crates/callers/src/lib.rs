@@ -49,7 +49,7 @@ pub use key_fields::{KEY_FIELDS, KeyField, KeyFieldKind, KeyFieldSection};
 pub use key_rules::KeyRules;
 pub use key_settings::KeySettings;
 pub use limit_state::{BATCH_CREDITS, LimitExceeded};
-pub use local_revocations::{LocalRevocation, LocalRevocations};
+pub use local_revocations::{LOCAL_REVOCATIONS_FILE, LocalRevocation, LocalRevocations};
 pub use partner_calls::PartnerCalls;
 pub use plans::{CurrentPlans, Plans};
 pub use shared_limits::{LimitSharing, RedisUrl, SharedLimits, SharedLimitsStatus};

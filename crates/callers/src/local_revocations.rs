@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::LOCAL_REVOCATIONS_MAX;
 
-const FILE_NAME: &str = "revoked-keys.json";
+/// Name of the file in the data directory.
+pub const LOCAL_REVOCATIONS_FILE: &str = "revoked-keys.json";
 
 /// A key that was revoked on this gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ pub struct LocalRevocations {
 impl LocalRevocations {
     /// Reads the file. One that cannot be read is an error, because its keys would be accepted.
     pub fn open(data_dir: &Path) -> Result<Self, String> {
-        let path = data_dir.join(FILE_NAME);
+        let path = data_dir.join(LOCAL_REVOCATIONS_FILE);
         let keys: BTreeMap<String, LocalRevocation> = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
             read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)).map_err(|error| {

@@ -3,6 +3,7 @@
 mod accounts; // chaingate accounts
 mod admin_api; // the admin API of a gateway
 mod administration; // parts that the commands about accounts and keys share
+mod backup; // chaingate backup
 mod banner; // printed on a terminal when the gateway has started
 mod certificate; // when the TLS certificate expires
 mod check; // chaingate check
@@ -15,6 +16,8 @@ mod import; // chaingate import
 mod keys; // chaingate keys
 mod man_pages; // chaingate man-pages
 mod reload; // chaingate reload
+mod restore; // chaingate restore
+mod step_display; // how far a long command is
 mod method_forms; // methods as forms of the console
 mod serve; // chaingate serve
 mod service_manager; // systemd, which starts and watches the gateway
@@ -52,6 +55,8 @@ enum Command {
     /// Check a configuration without starting the gateway
     Check(ConfigOptions),
     Import(import::ImportArguments),
+    Backup(backup::BackupArguments),
+    Restore(restore::RestoreArguments),
     Verify(verify::VerifyArguments),
     Accounts(accounts::AccountsArguments),
     Keys(keys::KeysArguments),
@@ -121,7 +126,9 @@ pub fn run() -> ExitCode {
         Some(Command::Serve(settings)) => serve::run(settings),
         Some(Command::Check(settings)) => check::run(settings).map(done),
         Some(Command::Import(arguments)) => return import::run(arguments),
-        Some(Command::Verify(arguments)) => verify::run(&arguments).map(done),
+        Some(Command::Backup(arguments)) => backup::run(&arguments).map(done),
+        Some(Command::Restore(arguments)) => restore::run(&arguments).map(done),
+        Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Accounts(arguments)) => accounts::run(arguments).map(done),
         Some(Command::Keys(arguments)) => keys::run(arguments).map(done),
         Some(Command::Reload(arguments)) => reload::run(&arguments).map(done),

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use archive::{BLOCK_BYTES_MAX, ImportProgress};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use receiver::ImportSocket;
+pub(crate) use receiver::start;
 pub(crate) use sender::{ReceivingGateway, SendFileError};
 
 /// The socket, beside the archive.

@@ -9,7 +9,9 @@
 pub mod config; // the configuration file
 pub mod source; // opens the archive or the nodes
 pub mod reload; // the configuration file read again, while calls go on
+mod private_socket; // sockets for commands that need what the gateway has open
 mod import_socket; // imports into an archive that is being served
+mod backup; // copies of everything that a gateway needs
 pub mod cli; // the command line
 
 #[cfg(test)]

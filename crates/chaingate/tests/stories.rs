@@ -22,6 +22,8 @@ mod admin; // the admin API
 mod addresses; // limits of one address, and addresses that proxies report
 #[path = "stories/alloy_client.rs"]
 mod alloy_client; // alloy's provider
+#[path = "stories/backup.rs"]
+mod backup; // backups, restoring them, and damaged files
 #[path = "stories/broken_log.rs"]
 mod broken_log; // a log that nobody reads, or that cannot be written
 #[path = "stories/calls.rs"]

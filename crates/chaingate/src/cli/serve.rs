@@ -22,8 +22,10 @@ use super::console_server::{self, ConsoleParts};
 use super::service_manager::ServiceManager;
 use super::signals::{self, Signal, StopRequest, StopSignals};
 use super::{ConfigOptions, admin_api, banner, certificate, effective_config};
+use crate::backup::BackupSource;
 use crate::config::Config;
-use crate::import_socket::ImportSocket;
+use crate::import_socket;
+use crate::private_socket::PrivateSocket;
 use crate::reload::{self, ReloadRequest, Reloader};
 use crate::source;
 
@@ -40,6 +42,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     config.limits.listen.connections_max = affordable_connections(wanted);
     let sources = open_sources(&config, &supervisor)?;
     let archive = sources.archive();
+    let backup_source = BackupSource { archive: archive.clone(), blocks: sources.blocks_file() };
     let state = Arc::new(config.gateway(sources, &supervisor).map_err(|error| error.to_string())?);
     let is_serving = Arc::new(AtomicBool::new(false));
     let (reloads, reload_requests) = mpsc::sync_channel(RELOADS_WAITING_MAX);
@@ -72,6 +75,8 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let parts = ConsoleParts { gateway, feed: feed.handle(), config_file, effective_config };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
     let imports = archive.and_then(|archive| open_import_socket(&config, archive, &supervisor, disk));
+    let backups = open_backup_socket(&config, backup_source, &supervisor);
+    let sockets: Vec<PrivateSocket> = imports.into_iter().chain(backups).collect();
     let (public, operator) = (server.public(), server.operator());
     let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
     let console_address = console.as_ref().map(|console| console.address());
@@ -92,7 +97,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
         manager.stopping();
     }
     let drain = move || {
-        drain(is_interrupted, server, imports, usage, console);
+        drain(is_interrupted, server, sockets, usage, console);
         if let Some(access_log) = access_log {
             access_log.finish();
         }
@@ -196,10 +201,26 @@ fn open_import_socket(
     archive: Arc<Archive>,
     supervisor: &Supervisor,
     disk: DiskHealth,
-) -> Option<ImportSocket> {
-    let opened = ImportSocket::start(&config.data_dir, archive, supervisor, disk);
+) -> Option<PrivateSocket> {
+    let opened = import_socket::start(&config.data_dir, archive, supervisor, disk);
     let logged = opened.inspect_err(|error| {
         tracing::warn!(%error, "cannot open the import socket; stop the gateway to import blocks");
+    });
+    logged.ok()
+}
+
+/// Without this socket, only `chaingate backup` of the running gateway does not work.
+fn open_backup_socket(
+    config: &Config,
+    source: BackupSource,
+    supervisor: &Supervisor,
+) -> Option<PrivateSocket> {
+    if source.is_empty() {
+        return None;
+    }
+    let opened = source.serve(&config.data_dir, supervisor);
+    let logged = opened.inspect_err(|error| {
+        tracing::warn!(%error, "cannot open the backup socket; stop the gateway to back up its archive");
     });
     logged.ok()
 }
@@ -268,21 +289,19 @@ fn wait_for_stop(events: &Receiver<StopEvent>) -> bool {
 fn drain(
     is_interrupted: bool,
     server: Server,
-    imports: Option<ImportSocket>,
+    sockets: Vec<PrivateSocket>,
     usage: UsageLedger,
     console: Option<ConsoleServer>,
 ) {
     // New blocks of the nodes wait for the running import.
-    if let Some(imports) = &imports {
-        imports.request_stop();
-    }
+    sockets.iter().for_each(PrivateSocket::request_stop);
     // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
     if is_interrupted {
         server.drain_at_once();
     } else {
         server.drain();
     }
-    drop(imports);
+    drop(sockets);
     usage.stop();
     if let Some(console) = console {
         console.stop();

@@ -52,7 +52,7 @@ fn object_fault(document: &Value, schema: &Value, value: &Value) -> Option<Strin
 }
 
 /// The examples of all methods, and calls whose results have other members than those.
-fn samples() -> Vec<(&'static str, Value)> {
+pub(crate) fn samples() -> Vec<(&'static str, Value)> {
     let examples = METHODS.iter().filter(|method| method.name != "rpc.discover");
     let example = |method: &Method| (method.name, serde_json::from_str(method.example).unwrap());
     let mut samples: Vec<_> = examples.map(example).collect();
