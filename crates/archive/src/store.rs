@@ -157,6 +157,18 @@ impl OpenError {
             other => Self::Store(StoreError::from(other)),
         }
     }
+
+    /// Tells damage from other failures of a read.
+    pub(crate) fn from_read(path: &Path, cause: StoreError) -> Self {
+        match &cause {
+            StoreError::Storage(storage) => match &**storage {
+                redb::Error::Io(io) if FileFault::from_io(io).is_some() => Self::Damaged(path.to_owned()),
+                redb::Error::Corrupted(_) => Self::Damaged(path.to_owned()),
+                _ => Self::Store(cause),
+            },
+            _ => Self::Store(cause),
+        }
+    }
 }
 
 /// Reading or writing the file failed; never the caller's fault.

@@ -45,12 +45,13 @@ pub(crate) fn find_damage<T: TableList>(
     report: &mut dyn FnMut(CopyProgress),
 ) -> Result<Vec<DamagedRange>, OpenError> {
     let disk = Disk::open(path, kind)?;
-    // Where the roots of tables cannot be read, nothing else can.
     let snapshot = disk.opened().database.begin_read().map_err(StoreError::from)?;
-    let progress = CopyProgress { rows: 0, rows_total: rows_of::<T>(&snapshot)? };
+    // Where the roots of tables cannot be read, nothing else can.
+    let rows_total = rows_of::<T>(&snapshot).map_err(|cause| OpenError::from_read(path, cause))?;
     drop(snapshot);
+    let progress = CopyProgress { rows: 0, rows_total };
     let mut search = DamageSearch { disk, damaged: Vec::new(), progress, report };
-    T::visit_all(&mut search)?;
+    T::visit_all(&mut search).map_err(|cause| OpenError::from_read(path, cause))?;
     (search.report)(search.progress);
     Ok(search.damaged)
 }

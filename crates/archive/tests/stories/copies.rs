@@ -126,9 +126,10 @@ fn the_blocks_that_cannot_be_read_are_named() {
             let effect = range.effect_on_archive(Some(&archive));
             assert!(!effect.contains("unknown") && !effect.contains("everything"), "{effect}: {range:?}");
         }
-        let is_sound = found.is_empty();
-        drop(archive);
-        assert!(!is_sound || Archive::verify(directory.path()).is_ok(), "nothing is named");
+        if found.is_empty() {
+            // Only a page of the store itself, which no answer needs, can be damaged.
+            truth.check_sample(&archive.snapshot(), [7]).unwrap();
+        }
     }
     assert!(named > 0, "no flip was in a block");
 }
@@ -172,7 +173,8 @@ fn damaged_stored_blocks_are_removed_and_the_others_stay() {
         assert_eq!(left.kept + left.removed, all.len() as u64);
         removed += left.removed;
         BlocksFile::verify(directory.path()).unwrap();
-        let snapshot = open().snapshot();
+        let repaired = open();
+        let snapshot = repaired.snapshot();
         assert_eq!(snapshot.chain().unwrap().chain_id, 7);
         assert_eq!(snapshot.block_count(), left.kept);
         for number in snapshot.ranges().flatten() {

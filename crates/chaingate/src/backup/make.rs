@@ -104,10 +104,11 @@ fn copy_store(
         return Ok(BackedUpStore::Missing);
     }
     report(SQLITE_FILE, 0, 1);
-    let failed = |why: String| format!("cannot copy {}: {why}", file.display());
+    let copy = folder.join(SQLITE_FILE);
+    let failed = |why: String| format!("cannot copy {} to {}: {why}", file.display(), copy.display());
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-    let copied = runtime.block_on(copy_sqlite(file, &folder.join(SQLITE_FILE)));
+    let copied = runtime.block_on(copy_sqlite(file, &copy));
     copied.map_err(|error| failed(error.to_string()))?;
     report(SQLITE_FILE, 1, 1);
     Ok(BackedUpStore::Sqlite)

@@ -71,52 +71,55 @@ fn verify_backup(folder: &Path) -> Result<ExitCode, String> {
 
 fn verify_archive(data_dir: &Path) -> Result<bool, String> {
     let found = with_progress(ARCHIVE_FILE, |report| Archive::find_damage(data_dir, report));
-    let damage = match found {
-        Err(damaged @ OpenError::Damaged(_)) => {
-            say(&damaged.to_string());
+    let verified = match found {
+        // Pages that no row needs, and writes that the disk has dropped as a whole.
+        Ok(damage) if damage.is_empty() => Archive::verify(data_dir),
+        Ok(damage) => {
+            let archive = Archive::open(data_dir).ok();
+            let lines = damage.iter().map(|range| shown(range, &range.effect_on_archive(archive.as_ref())));
+            say(&format!(
+                "the archive is damaged. It cannot answer about:\n{}All other calls are answered. Restore a backup, or import again.",
+                lines.collect::<String>()
+            ));
             return Ok(false);
         }
-        found => found.map_err(|cause| cause.to_string())?,
+        Err(cause) => Err(cause),
     };
-    if damage.is_empty() {
-        // Pages that no row needs, and writes that the disk has dropped as a whole.
-        return match Archive::verify(data_dir) {
-            Ok(head) => {
-                say(&format!("the archive is not damaged; its head is block {head}"));
-                Ok(true)
-            }
-            Err(damaged @ OpenError::Damaged(_)) => {
-                say(&damaged.to_string());
-                Ok(false)
-            }
-            Err(cause) => Err(cause.to_string()),
-        };
+    match verified {
+        Ok(head) => {
+            say(&format!("the archive is not damaged; its head is block {head}"));
+            Ok(true)
+        }
+        Err(damaged @ OpenError::Damaged(_)) => {
+            say(&damaged.to_string());
+            Ok(false)
+        }
+        Err(cause) => Err(cause.to_string()),
     }
-    let archive = Archive::open(data_dir).ok();
-    let lines = damage.iter().map(|range| shown(range, &range.effect_on_archive(archive.as_ref())));
-    say(&format!(
-        "the archive is damaged. It cannot answer about:\n{}All other calls are answered. Restore a backup, or import again.",
-        lines.collect::<String>()
-    ));
-    Ok(false)
 }
 
 fn verify_blocks(data_dir: &Path, repair: bool) -> Result<bool, String> {
     let found = with_progress(BLOCKS_FILE, |report| BlocksFile::find_damage(data_dir, report));
-    let damage = found.map_err(|cause| cause.to_string())?;
-    if damage.is_empty() {
-        return match BlocksFile::verify(data_dir) {
-            Ok(()) => {
-                say("the stored blocks are not damaged");
-                Ok(true)
-            }
-            Err(damaged @ BlocksFileOpenError::Damaged(_)) => {
-                say(&damaged.to_string());
-                Ok(false)
-            }
-            Err(cause) => Err(cause.to_string()),
-        };
+    let verified = match found {
+        Ok(damage) if damage.is_empty() => BlocksFile::verify(data_dir),
+        Ok(damage) => return report_blocks(data_dir, &damage, repair),
+        Err(cause) => Err(cause),
+    };
+    match verified {
+        Ok(()) => {
+            say("the stored blocks are not damaged");
+            Ok(true)
+        }
+        Err(damaged @ BlocksFileOpenError::Damaged(_)) => {
+            say(&damaged.to_string());
+            Ok(false)
+        }
+        Err(cause) => Err(cause.to_string()),
     }
+}
+
+/// Shows damaged blocks, and removes them if that is wanted.
+fn report_blocks(data_dir: &Path, damage: &[DamagedRange], repair: bool) -> Result<bool, String> {
     let lines = damage.iter().map(|range| shown(range, &range.effect_on_stored_blocks()));
     say(&format!(
         "the stored blocks are damaged. These cannot be read:\n{}",

@@ -39,9 +39,11 @@ fn whatever_is_killed_a_backup_is_whole_or_not_there() {
                 let _ended_already = running.kill();
                 running.wait().unwrap();
             }
+            // One that has not asked the gateway yet reads the files itself, and nobody else can open them meanwhile.
             _ => {
-                gateway.start_again("info");
+                gateway.signal("KILL");
                 running.wait().unwrap();
+                gateway.start_again("info");
             }
         }
         match backup.exists() {

@@ -31,7 +31,7 @@ fn verify_says_what_a_damaged_archive_cannot_answer() {
         damaged[rng.random_range(3..intact.len() / 4096) * 4096 + 9] ^= 1;
         fs::write(&file, damaged).unwrap();
         let (code, said) = verify(&data_dir);
-        assert!(matches!(code, Some(0 | 2)) || said.contains("sector"), "{said}");
+        assert!(matches!(code, Some(0 | 2)), "{said}");
         if code == Some(2) && said.contains("It cannot answer about:") {
             assert!(said.contains("(table ") && said.contains("Restore a backup"), "{said}");
             named += 1;

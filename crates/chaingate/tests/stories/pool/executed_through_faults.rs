@@ -15,6 +15,7 @@ use testkit::proxy::Mood;
 use testkit::truth::Truth;
 
 use super::executed::{NETWORK, Nodes, executed, executing, stop};
+use crate::backup::{back_up, restored};
 use crate::demo::{metric, until};
 use crate::gateway_under_test::call;
 use crate::process::Process;
@@ -174,4 +175,23 @@ fn a_reorganisation_that_is_too_deep_stops_execution() {
     let front = executing(data_dir.path(), &nodes.urls());
     nodes.wait_for(&front);
     nodes.answers_are_equal(&front);
+}
+
+#[test]
+fn a_gateway_that_executes_blocks_is_backed_up_and_its_copy_follows_on() {
+    let mut nodes = Nodes::start(30);
+    let genesis_in = |data_dir: &std::path::Path| nodes.genesis_in(data_dir);
+    let gateway = Process::start_with_data(&configuration(&nodes), "info", "", genesis_in);
+    wait_for(&gateway, &nodes);
+    nodes.grow(3);
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup");
+    let made = back_up(&gateway.data_dir(), &backup);
+    let at = made["manifest"]["archive"]["head"].as_u64().unwrap();
+    assert!((30..=nodes.head()).contains(&at), "{made}");
+    nodes.grow(5);
+    let again = restored(&backup, &configuration(&nodes));
+    wait_for(&again, &nodes);
+    nodes.reorganise(2, 77);
+    wait_for(&again, &nodes);
 }
