@@ -133,7 +133,7 @@ pub enum OpenError {
         .0.display()
     )]
     OtherConfig(PathBuf),
-    #[error("the archive {} is damaged; import again", .0.display())]
+    #[error("the archive {} is damaged; restore a backup, or import again", .0.display())]
     Damaged(PathBuf),
     #[error("{} is not an archive of this program", .0.display())]
     Foreign(PathBuf),

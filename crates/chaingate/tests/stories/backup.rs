@@ -263,7 +263,7 @@ fn stored_blocks_of_nodes_are_in_a_backup() {
     let node = Demo::with("");
     let rest = format!(
         "[network]\nname = \"nodes\"\n[[key]]\nkey = \"demo\"\nplan = \"custom\"\n\
-         [[node]]\nurl = \"http://{}/v3/demo\"\n",
+         [follow]\nfrom = \"earliest\"\n[[node]]\nurl = \"http://{}/v3/demo\"\n",
         node.public
     );
     let gateway = Process::start("127.0.0.1:0", &rest, "info");
