@@ -150,6 +150,13 @@ pub(crate) const AUDIT_DETAIL_BYTES_MAX: usize = 2 << 10;
 /// can lack their revocation; only the oldest make room for others.
 pub(crate) const LOCAL_REVOCATIONS_MAX: usize = 10_000;
 
+/// Keys of one import. It is one change of the store, and others wait for it: some seconds.
+pub(crate) const IMPORTED_KEYS_MAX: usize = 10_000;
+
+/// Characters that a key of another gateway must have. Six of them are shown to people, and the others are still out of reach of
+/// guesses.
+pub(crate) const IMPORTED_KEY_BYTES_MIN: usize = 20;
+
 /// Bytes of the settings of one key, so that a million keys fit into memory. A long list of addresses has a few kilobytes.
 pub(crate) const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
@@ -203,6 +210,15 @@ pub(crate) const FLUSHES_KEPT_SECONDS: u64 = 400 * 24 * 60 * 60;
 
 /// Times that some old usage of one step is deleted before new usage has its turn again.
 pub(crate) const DELETIONS_MAX: usize = 20;
+
+/// Characters of a tag: a name, or a number that a program has.
+pub(crate) const TAG_BYTES_MAX: usize = 64;
+
+/// Tags of one key on one day, in one process. Each makes rows of its own in the store.
+pub(crate) const TAGS_OF_KEY_MAX: usize = 32;
+
+/// Keys whose tags one process remembers on one day: 30 MB. The tags of further keys count as others.
+pub(crate) const TAGGED_KEYS_MAX: usize = 10_000;
 
 /// Groups that a shard counts between two collections: 16 MiB. Only a collector that is stuck lets a shard grow so large.
 pub(crate) const SHARD_GROUPS_MAX: usize = 1 << 16;

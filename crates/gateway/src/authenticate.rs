@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callers::usage::UsageTag;
 use callers::{API_KEY_BYTES_MAX, Account, ApiKey, Denied, Directory, KeySettings};
 use http::header;
 use http_server::Headers;
@@ -10,6 +11,8 @@ use http_server::Headers;
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     key: Arc<ApiKey>,
+    /// What it calls the work that the request is for.
+    tag: Option<UsageTag>,
 }
 
 impl Caller {
@@ -19,6 +22,14 @@ impl Caller {
 
     pub(crate) fn account(&self) -> &Account {
         &self.key.account
+    }
+
+    pub(crate) fn tag(&self) -> Option<&UsageTag> {
+        self.tag.as_ref()
+    }
+
+    pub(crate) fn with_tag(self, tag: UsageTag) -> Self {
+        Self { tag: Some(tag), ..self }
     }
 
     /// The name of the key in the configuration or the store, for the log.
@@ -45,5 +56,5 @@ pub(crate) fn authenticate(directory: &Directory, key: &str, headers: Headers<'_
         settings.credentials().check(headers.text(&header::AUTHORIZATION).unwrap_or_default())?;
     }
     directory.record_use(&key);
-    Ok(Caller { key })
+    Ok(Caller { key, tag: None })
 }

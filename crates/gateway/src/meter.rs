@@ -51,7 +51,7 @@ impl WorkerCounters {
     pub(crate) fn count_request(&self, caller: &Caller, outcome: Outcome, credits: u64) {
         let (method, latency) = (UsageMethod::Request, Duration::ZERO);
         let usage = CallUsage { method, outcome, calls: 0, credits, bytes_in: 0, bytes_out: 0, latency };
-        self.usage.record(caller.key(), usage);
+        self.usage.record(caller.key(), caller.tag(), usage);
     }
 }
 
@@ -119,7 +119,7 @@ impl Drop for CallRecord<'_> {
         let (method, outcome) = (self.method.map_or(UsageMethod::Other, UsageMethod::Call), self.outcome);
         let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
         let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in, bytes_out, latency };
-        self.counters.usage.record(self.caller.key(), usage);
+        self.counters.usage.record(self.caller.key(), self.caller.tag(), usage);
         if let Some(observation) = self.observation.take() {
             let (caller, method) = (self.caller, self.method);
             observation.end(&EndedCall { caller, method, outcome, bytes_in, bytes_out, now });
@@ -175,7 +175,7 @@ impl Drop for UnbegunCalls<'_> {
         let (method, outcome, latency) = (UsageMethod::Other, outcome_after(self.outcome), Duration::ZERO);
         counts.outcomes[outcome as usize].fetch_add(calls, Relaxed);
         let usage = CallUsage { method, outcome, calls, credits: 0, bytes_in: 0, bytes_out: 0, latency };
-        self.counters.usage.record(self.caller.key(), usage);
+        self.counters.usage.record(self.caller.key(), self.caller.tag(), usage);
         if let Some(observation) = self.observation {
             observation.abandon(self.caller, calls, outcome);
         }

@@ -290,6 +290,8 @@ impl Drop for RequestCharge<'_> {
 
 const ENABLE_FAILOVER: HeaderName = HeaderName::from_static("enable-failover");
 
+const TAG: HeaderName = HeaderName::from_static("chaingate-tag");
+
 /// Whether the caller does not want a partner to see this request.
 fn refuses_failover(headers: Headers<'_>) -> bool {
     headers.get(&ENABLE_FAILOVER).is_some_and(|value| value.eq_ignore_ascii_case(b"false"))
@@ -320,6 +322,13 @@ fn caller(
     let caller = authenticate(&gateway.callers, key, headers)
         .map_err(|denied| unauthenticated(connection, headers, denied))?;
     connection.recognize(caller.account().id);
+    let caller = match headers.get(&TAG) {
+        Some(tag) => {
+            let tag = gateway.usage.tag(caller.key(), tag, gateway.clock.unix_seconds());
+            caller.with_tag(tag)
+        }
+        None => caller,
+    };
     let text = |name| headers.text(name).unwrap_or_default();
     if let Some(settings) = caller.settings()
         && let Err(setting) = settings.check_request(text(&header::ORIGIN), text(&header::USER_AGENT))

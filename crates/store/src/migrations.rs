@@ -38,6 +38,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // Gateways with version 6 add no usage meanwhile.
         postgres: concat!("LOCK TABLE usage_fills IN EXCLUSIVE MODE;", include_str!("migrations/7.sql")),
     },
+    migration!(8),
 ];
 
 /// Number of the lock of PostgreSQL that one process at a time holds while it migrates; any fixed number would do.
@@ -87,7 +88,7 @@ pub(crate) async fn migrate(
 }
 
 /// The version of the tables; 0 without any.
-async fn version(transaction: &mut BackendTransaction) -> Result<i64, StoreFailure> {
+pub(crate) async fn version(transaction: &mut BackendTransaction) -> Result<i64, StoreFailure> {
     let query = "SELECT COALESCE(MAX(version), 0) FROM store_version";
     let version: i64 = each_backend!(transaction, connection => {
         sqlx::query(query).fetch_one(&mut **connection).await?.try_get(0)?

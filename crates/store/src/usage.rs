@@ -4,7 +4,8 @@
 //! its last number, so that a batch that is sent again is recognised and counts once.
 //!
 //! A day can have millions of rows, so no statement reads all rows of a day. Sums over keys and over accounts, and the credits
-//! of the day, are kept in tables of their own.
+//! of the day, are kept in tables of their own, and so is what callers have tagged: by key and tag, and not by method and outcome,
+//! because a key may use many tags.
 
 mod flush; // adds usage
 mod count_columns; // the columns that are summed up
@@ -58,16 +59,18 @@ impl UsageStep {
     }
 }
 
-/// The dimensions of a table besides time, network, method and outcome.
+/// The dimensions of a table besides time and network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UsageDetail {
     Keys,
     Accounts,
     Networks,
+    /// Only what has a tag.
+    Tags,
 }
 
 impl UsageDetail {
-    const ALL: [Self; 3] = [Self::Keys, Self::Accounts, Self::Networks];
+    const ALL: [Self; 4] = [Self::Keys, Self::Accounts, Self::Networks, Self::Tags];
 
     /// The columns that identify a row, in the order of the primary key.
     fn group_columns(self) -> &'static [&'static str] {
@@ -75,6 +78,18 @@ impl UsageDetail {
             Self::Keys => &["account", "starts_at", "network", "key_id", "method", "outcome"],
             Self::Accounts => &["account", "starts_at", "network", "method", "outcome"],
             Self::Networks => &["starts_at", "network", "method", "outcome"],
+            Self::Tags => &["account", "starts_at", "network", "key_id", "tag"],
+        }
+    }
+
+    /// A group of this table: what it does not distinguish is empty.
+    fn group(self, group: UsageGroup) -> UsageGroup {
+        let empty = || "".into();
+        match self {
+            Self::Keys => UsageGroup { tag: empty(), ..group },
+            Self::Accounts => UsageGroup { key: empty(), tag: empty(), ..group },
+            Self::Networks => UsageGroup { account: empty(), key: empty(), tag: empty(), ..group },
+            Self::Tags => UsageGroup { method: empty(), outcome: empty(), ..group },
         }
     }
 
@@ -89,6 +104,9 @@ impl UsageDetail {
             (Self::Networks, UsageStep::Minute) => "usage_network_minutes",
             (Self::Networks, UsageStep::Hour) => "usage_network_hours",
             (Self::Networks, UsageStep::Day) => "usage_network_days",
+            (Self::Tags, UsageStep::Minute) => "usage_tag_minutes",
+            (Self::Tags, UsageStep::Hour) => "usage_tag_hours",
+            (Self::Tags, UsageStep::Day) => "usage_tag_days",
         }
     }
 }

@@ -58,8 +58,8 @@ mod tests {
 
     fn row(account: &str, outcome: Outcome, calls: u64, credits: u64) -> UsageRow {
         let [network, key, method] = ["demo", "static:key", "eth_call"].map(Arc::from);
-        let (account, outcome) = (account.into(), outcome.label().into());
-        let group = UsageGroup { starts_at: 0, network, account, key, method, outcome };
+        let (account, outcome, tag) = (account.into(), outcome.label().into(), "".into());
+        let group = UsageGroup { starts_at: 0, network, account, key, method, outcome, tag };
         UsageRow { group, counts: UsageCounts { calls, credits, ..UsageCounts::default() } }
     }
 

@@ -158,12 +158,12 @@ mod tests {
         let (mut collector, spool) = collector(folder.path(), 2, u64::MAX, "demo");
         let (one, other) = (key("one"), key("other"));
         for worker in [0, 1, 1] {
-            collector.recorder.shard(worker).record(&one, call(Outcome::Ok));
+            collector.recorder.shard(worker).record(&one, None, call(Outcome::Ok));
         }
-        collector.recorder.shard(0).record(&one, call(Outcome::Abandoned));
-        collector.recorder.shard(0).record(&other, call(Outcome::Ok));
+        collector.recorder.shard(0).record(&one, None, call(Outcome::Abandoned));
+        collector.recorder.shard(0).record(&other, None, call(Outcome::Ok));
         collector.collect(MINUTE + 59);
-        collector.recorder.shard(0).record(&one, call(Outcome::Ok));
+        collector.recorder.shard(0).record(&one, None, call(Outcome::Ok));
         collector.collect(MINUTE + 60);
         collector.collect(MINUTE + 61);
         assert_eq!(collector.recorder.ledger().spooled_calls.load(Relaxed), 6);
@@ -192,7 +192,7 @@ mod tests {
         let (mut collector, spool) = collector(&usage_dir, 1, u64::MAX, "demo");
         let key = key("one");
         for _ in 0..3 {
-            collector.recorder.shard(0).record(&key, call(Outcome::Ok));
+            collector.recorder.shard(0).record(&key, None, call(Outcome::Ok));
             collector.collect(MINUTE);
         }
         let ledger = collector.recorder.ledger();
@@ -212,7 +212,7 @@ mod tests {
         let (mut collector, _spool) = collector(folder.path(), 1, 1, "demo");
         let mut failures = Vec::new();
         for _ in 0..10 * COLLECTIONS_SKIPPED_MAX {
-            collector.recorder.shard(0).record(&key("one"), call(Outcome::Ok));
+            collector.recorder.shard(0).record(&key("one"), None, call(Outcome::Ok));
             collector.collect(MINUTE);
             failures.push(collector.recorder.ledger().spool_failures.load(Relaxed));
         }
@@ -225,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (collector, _spool) = collector(folder.path(), 1, 1, "demo");
         let row = |minute: u64| {
-            collector.recorder.shard(0).record(&key("one"), call(Outcome::Ok));
+            collector.recorder.shard(0).record(&key("one"), None, call(Outcome::Ok));
             collector.recorder.take(minute * 60, &collector.network).remove(0)
         };
         collector.memory.add((0..WAITING_GROUPS_MAX as u64 + 3).map(row));
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn nothing_is_counted_without_a_collector() {
         let recorder = UsageRecorder::new(1);
-        recorder.shard(0).record(&key("one"), call(Outcome::Ok));
+        recorder.shard(0).record(&key("one"), None, call(Outcome::Ok));
         assert!(recorder.take(MINUTE, &"demo".into()).is_empty());
     }
 }

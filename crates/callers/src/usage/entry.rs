@@ -19,7 +19,16 @@ pub(super) const ENTRY_ROWS_MAX: usize = 4_096;
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// More than the largest entry has. A longer one is damaged, and is not read.
-pub(super) const ENTRY_BYTES_MAX: usize = ENTRY_ROWS_MAX * (5 * (TEXT_BYTES_MAX + 2) + 21 * 10);
+pub(super) const ENTRY_BYTES_MAX: usize = ENTRY_ROWS_MAX * (6 * (TEXT_BYTES_MAX + 2) + 21 * 10);
+
+/// The format of the rows of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryFormat {
+    /// That of processes of an earlier version, which may have left files over.
+    Untagged,
+    /// Rows end with their tag.
+    Tagged,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryHead {
@@ -44,12 +53,12 @@ impl EntryHead {
     }
 
     /// The rows, if they are what was written.
-    pub(super) fn rows(self, bytes: &[u8], seed: u64) -> Option<Vec<UsageRow>> {
+    pub(super) fn rows(self, bytes: &[u8], seed: u64, format: EntryFormat) -> Option<Vec<UsageRow>> {
         let rows = bytes.get(..self.rows_bytes)?;
         if checksum(self.sequence, rows, seed) != self.checksum {
             return None;
         }
-        let mut reader = RowReader { rest: rows };
+        let mut reader = RowReader { rest: rows, format };
         let mut read = Vec::new();
         while !reader.rest.is_empty() {
             read.push(reader.row()?);
@@ -75,17 +84,22 @@ fn checksum(sequence: u64, rows: &[u8], seed: u64) -> u64 {
 }
 
 fn write_row(out: &mut Vec<u8>, row: &UsageRow) {
-    let UsageGroup { starts_at, network, account, key, method, outcome } = &row.group;
+    let UsageGroup { starts_at, network, account, key, method, outcome, tag } = &row.group;
     write_number(out, *starts_at);
     for text in [network, account, key, method, outcome] {
-        let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
-        write_number(out, text.len() as u64);
-        out.extend_from_slice(text.as_bytes());
+        write_text(out, text);
     }
     let UsageCounts { calls, credits, bytes_in, bytes_out, latency_ns, latency_buckets } = &row.counts;
     for number in [calls, credits, bytes_in, bytes_out, latency_ns].into_iter().chain(latency_buckets) {
         write_number(out, *number);
     }
+    write_text(out, tag);
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+    write_number(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Seven bits to a byte, the lowest first; all bytes but the last have the eighth bit.
@@ -99,17 +113,19 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
 
 struct RowReader<'a> {
     rest: &'a [u8],
+    format: EntryFormat,
 }
 
 impl RowReader<'_> {
     fn row(&mut self) -> Option<UsageRow> {
-        let group = UsageGroup {
+        let mut group = UsageGroup {
             starts_at: self.number()?,
             network: self.text()?,
             account: self.text()?,
             key: self.text()?,
             method: self.text()?,
             outcome: self.text()?,
+            tag: "".into(),
         };
         let mut counts = UsageCounts {
             calls: self.number()?,
@@ -121,6 +137,9 @@ impl RowReader<'_> {
         };
         for bucket in &mut counts.latency_buckets {
             *bucket = self.number()?;
+        }
+        if self.format == EntryFormat::Tagged {
+            group.tag = self.text()?;
         }
         Some(UsageRow { group, counts })
     }
@@ -155,14 +174,15 @@ mod tests {
 
     fn any_row() -> impl Strategy<Value = UsageRow> {
         let text = || "\\PC{0,12}".prop_map(Arc::from);
-        let group = (any::<u64>(), text(), text(), text(), text(), text()).prop_map(
-            |(starts_at, network, account, key, method, outcome)| UsageGroup {
+        let group = (any::<u64>(), text(), text(), text(), text(), text(), text()).prop_map(
+            |(starts_at, network, account, key, method, outcome, tag)| UsageGroup {
                 starts_at,
                 network,
                 account,
                 key,
                 method,
                 outcome,
+                tag,
             },
         );
         (group, any::<[u64; 5]>(), any::<[u64; BUCKETS]>()).prop_map(|(group, numbers, latency_buckets)| {
@@ -182,7 +202,21 @@ mod tests {
             let bytes = encode(sequence, rows.iter(), seed);
             let head = EntryHead::read(&bytes).unwrap();
             prop_assert_eq!((head.sequence, head.entry_bytes()), (sequence, bytes.len()));
-            prop_assert_eq!(head.rows(&bytes[HEAD_BYTES..], seed), Some(rows));
+            prop_assert_eq!(head.rows(&bytes[HEAD_BYTES..], seed, EntryFormat::Tagged), Some(rows));
+        }
+
+        /// A process of an earlier version may have ended before all was stored.
+        #[test]
+        fn rows_of_an_earlier_version_are_read(row in any_row(), seed: u64) {
+            let row = UsageRow { group: UsageGroup { tag: "".into(), ..row.group }, ..row };
+            let mut bytes = encode(7, std::iter::once(&row), seed);
+            // The length of the tag.
+            bytes.pop();
+            let (head, rows) = bytes.split_at_mut(HEAD_BYTES);
+            head[..4].copy_from_slice(&(rows.len() as u32).to_le_bytes());
+            head[4..12].copy_from_slice(&checksum(7, rows, seed).to_le_bytes());
+            let read = EntryHead::read(head).unwrap().rows(rows, seed, EntryFormat::Untagged);
+            prop_assert_eq!(read, Some(vec![row]));
         }
 
         #[test]
@@ -194,7 +228,7 @@ mod tests {
             let mut bytes = encode(7, rows.iter(), 1);
             let at = at.index(bytes.len());
             bytes[at] ^= change;
-            let read = EntryHead::read(&bytes).and_then(|head| head.rows(&bytes[HEAD_BYTES..], 1));
+            let read = EntryHead::read(&bytes).and_then(|head| head.rows(&bytes[HEAD_BYTES..], 1, EntryFormat::Tagged));
             prop_assert_eq!(read, None);
         }
     }

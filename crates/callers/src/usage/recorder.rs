@@ -1,7 +1,7 @@
 //! Counts calls on the request path.
 //!
 //! Each worker has a shard behind a mutex that only the collector ever contends for, ten times a second and for the time of
-//! a swap. A shard sums calls up by key, method and outcome, so its size follows from how many keys are in use, and not from
+//! a swap. A shard sums calls up by key, method, outcome and tag, so its size follows from how many keys are in use, and not from
 //! how many calls they make.
 
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ use resources::bucket_of;
 use super::account_totals::AccountTotals;
 use super::ledger_counts::LedgerCounts;
 use super::outcome::Outcome;
+use super::tags::{TagSets, UsageTag};
 use crate::api_key::ApiKey;
 use crate::policy::SHARD_GROUPS_MAX;
 use store::{UsageCounts, UsageGroup, UsageRow};
@@ -71,6 +72,7 @@ pub struct UsageRecorder {
     used_keys: Mutex<UsedKeys>,
     ledger: LedgerCounts,
     accounts: AccountTotals,
+    tags: TagSets,
 }
 
 /// Keys by their addresses, which stay valid because the map holds the keys.
@@ -86,8 +88,8 @@ pub struct UsageShard {
     lost_credits: AtomicU64,
 }
 
-/// A group by the address of its key, which stays valid because the counts hold the key, and the number of its method.
-type GroupId = (usize, usize, Outcome);
+/// A group by the address of its key, which stays valid because the counts hold the key, the number of its method, and its tag.
+type GroupId = (usize, usize, Outcome, Option<UsageTag>);
 
 #[derive(Debug)]
 struct CountedGroup {
@@ -105,7 +107,13 @@ impl UsageRecorder {
             used_keys: Mutex::default(),
             ledger: LedgerCounts::default(),
             accounts: AccountTotals::default(),
+            tags: TagSets::default(),
         }
+    }
+
+    /// The tag under which calls of a key are counted that come with this text.
+    pub fn tag(&self, key: &ApiKey, text: &[u8], unix_seconds: u64) -> UsageTag {
+        self.tags.tag(key, text, unix_seconds)
     }
 
     /// Counts of stored, waiting and lost usage.
@@ -174,11 +182,11 @@ impl UsageRecorder {
 }
 
 impl UsageShard {
-    pub fn record(&self, key: &Arc<ApiKey>, call: CallUsage) {
+    pub fn record(&self, key: &Arc<ApiKey>, tag: Option<&UsageTag>, call: CallUsage) {
         if !self.is_recording.load(Relaxed) {
             return;
         }
-        let id = (Arc::as_ptr(key).addr(), call.method.index(), call.outcome);
+        let id = (Arc::as_ptr(key).addr(), call.method.index(), call.outcome, tag.cloned());
         let mut groups = self.groups.lock();
         if let Some(counted) = groups.get_mut(&id) {
             return count(&mut counted.counts, &call);
@@ -204,7 +212,7 @@ fn count(counts: &mut UsageCounts, call: &CallUsage) {
     counts.latency_buckets[bucket_of(ns)] += call.calls;
 }
 
-fn row((_, _, outcome): GroupId, counted: CountedGroup, minute: u64, network: &Arc<str>) -> UsageRow {
+fn row((_, _, outcome, tag): GroupId, counted: CountedGroup, minute: u64, network: &Arc<str>) -> UsageRow {
     let CountedGroup { key, method, counts } = counted;
     let group = UsageGroup {
         starts_at: minute,
@@ -213,6 +221,7 @@ fn row((_, _, outcome): GroupId, counted: CountedGroup, minute: u64, network: &A
         key: Arc::clone(&key.id),
         method: method.name().into(),
         outcome: outcome.label().into(),
+        tag: tag.map_or_else(|| "".into(), UsageTag::into_text),
     };
     UsageRow { group, counts }
 }
@@ -226,6 +235,7 @@ fn own_row(name: Arc<str>, calls: u64, minute: u64, network: &Arc<str>) -> Usage
         key: name,
         method: UsageMethod::Other.name().into(),
         outcome: Outcome::Ok.label().into(),
+        tag: "".into(),
     };
     UsageRow { group, counts: UsageCounts { calls, credits: calls, ..UsageCounts::default() } }
 }

@@ -25,7 +25,7 @@ use crate::policy::SPOOL_FILE_BYTES;
 use store::UsageRow;
 
 pub(super) use process_spool::ProcessSpool;
-use segment::Segment;
+use segment::{Segment, SegmentName};
 
 /// The file that a process locks while its folder is its own.
 const LOCK: &str = "lock";
@@ -128,7 +128,7 @@ impl Spool {
 
     /// Opens a folder, unless a running process has it, or nothing of a spool is left in it.
     fn open(folder: PathBuf, id: SpoolId) -> io::Result<Option<Self>> {
-        if !folder.join(LOCK).try_exists()? && segment::numbers(&folder)?.is_empty() {
+        if !folder.join(LOCK).try_exists()? && segment::names(&folder)?.is_empty() {
             return Ok(None);
         }
         let lock = private_file(&folder.join(LOCK))?;
@@ -139,10 +139,10 @@ impl Spool {
         }
         let seed = seed(id);
         let (mut segments, mut last_sequence) = (VecDeque::new(), 0);
-        for number in segment::numbers(&folder)? {
-            segments.push_back(Segment::open(&folder, number, seed, &mut last_sequence)?);
+        for name in segment::names(&folder)? {
+            segments.push_back(Segment::open(&folder, name, seed, &mut last_sequence)?);
         }
-        let next_segment = segments.back().map_or(1, |segment| segment.number() + 1);
+        let next_segment = segments.back().map_or(1, |segment| segment.name().number + 1);
         let state = SpoolState { segments, next_segment, next_sequence: last_sequence + 1 };
         Ok(Some(Self::new(id, folder, lock, state)))
     }
@@ -209,7 +209,7 @@ impl SpoolState {
 
     fn segment_for_writing(&mut self, folder: &Path) -> io::Result<&mut Segment> {
         if self.segments.back().is_none_or(|last| last.bytes() >= SPOOL_FILE_BYTES) {
-            let segment = Segment::create(folder, self.next_segment)?;
+            let segment = Segment::create(folder, SegmentName::new(self.next_segment))?;
             self.next_segment += 1;
             self.segments.push_back(segment);
         }

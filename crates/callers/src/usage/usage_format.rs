@@ -160,6 +160,7 @@ fn value(group: &UsageGroup, dimension: UsageDimension) -> String {
         UsageDimension::Key => group.key.to_string(),
         UsageDimension::Method => group.method.to_string(),
         UsageDimension::Outcome => group.outcome.to_string(),
+        UsageDimension::Tag => group.tag.to_string(),
     }
 }
 
@@ -192,6 +193,7 @@ mod tests {
             key: "k_1".into(),
             method: "eth_call".into(),
             outcome: "ok".into(),
+            tag: "".into(),
         };
         let mut counts = UsageCounts {
             calls: 2,

@@ -146,7 +146,7 @@ mod tests {
             let (method, outcome, latency) = (UsageMethod::Other, Outcome::Ok, Duration::ZERO);
             let usage =
                 CallUsage { method, outcome, calls: 1, credits: 5, bytes_in: 1, bytes_out: 1, latency };
-            recorder.shard(0).record(&key, usage);
+            recorder.shard(0).record(&key, None, usage);
         };
         for task in TASKS {
             supervisor.inject_panics(task, 1);
@@ -168,6 +168,7 @@ mod tests {
             account: Some("a".to_owned()),
             key: None,
             network: None,
+            tag: None,
             by: [].into(),
             accounts: None,
             keys: None,

@@ -20,6 +20,8 @@ pub struct UsageReportRequest {
     pub account: Option<String>,
     pub key: Option<String>,
     pub network: Option<String>,
+    /// Only calls with this tag.
+    pub tag: Option<String>,
     /// When the report begins: a time, or how long ago, such as `7d`. Today if there is none.
     pub since: Option<String>,
     /// When the report ends, in the same forms. Now if there is none.
@@ -32,6 +34,16 @@ pub struct UsageReportRequest {
     pub after: UsedKey,
     /// About how many rows a page has; [`REPORT_ROWS_MAX`] by default and at most.
     pub rows_max: Option<usize>,
+}
+
+impl UsageReportRequest {
+    /// The dimensions of a report that names none, of all calls or of those with a tag.
+    pub fn usual_dimensions(tag: Option<&str>) -> BTreeSet<UsageDimension> {
+        match tag {
+            None => BTreeSet::from([UsageDimension::Key, UsageDimension::Method, UsageDimension::Outcome]),
+            Some(_) => BTreeSet::from([UsageDimension::Key]),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +77,7 @@ impl UsageReport {
         unix_seconds: u64,
     ) -> Result<Self, UsageReportFailure> {
         let (step, since, until) = span(settings, request, unix_seconds)?;
+        check_tag_dimensions(request)?;
         let query = UsageQuery {
             step,
             since,
@@ -72,6 +85,7 @@ impl UsageReport {
             account: request.account.clone(),
             key: request.key.clone(),
             network: request.network.clone(),
+            tag: request.tag.clone(),
             by: request.by.clone(),
             accounts: None,
             keys: None,
@@ -177,16 +191,58 @@ impl<'a> ReportPage<'a> {
     }
 
     async fn add(&mut self, query: UsageQuery) -> Result<(), UsageReportFailure> {
-        let rows = self.store.usage(&query, REPORT_ROWS_MAX + 1).await?;
-        if rows.len() > REPORT_ROWS_MAX {
-            let message = format!("more than {REPORT_ROWS_MAX} rows; choose a shorter time or a larger step");
-            return Err(UsageReportFailure::Invalid { field: "since", message });
+        let rows = self.rows_of(&query).await?;
+        if query.by.contains(&UsageDimension::Tag) && query.tag.is_none() {
+            self.add_untagged(query, &rows).await?;
         }
         for UsageRow { group, counts } in rows {
             self.rows.entry(group).or_default().add(&counts);
         }
         Ok(())
     }
+
+    /// Adds what has no tag: the usage of all calls without that of the tags.
+    async fn add_untagged(
+        &mut self,
+        mut query: UsageQuery,
+        tagged: &[UsageRow],
+    ) -> Result<(), UsageReportFailure> {
+        query.by.remove(&UsageDimension::Tag);
+        let all = self.rows_of(&query).await?;
+        let mut untagged: BTreeMap<_, _> = all.into_iter().map(|row| (row.group, row.counts)).collect();
+        for UsageRow { group, counts } in tagged {
+            let group = UsageGroup { tag: "".into(), ..group.clone() };
+            if let Some(all) = untagged.get_mut(&group) {
+                all.subtract(counts);
+            }
+        }
+        for (group, counts) in untagged {
+            if counts != UsageCounts::default() {
+                self.rows.entry(group).or_default().add(&counts);
+            }
+        }
+        Ok(())
+    }
+
+    async fn rows_of(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, UsageReportFailure> {
+        let rows = self.store.usage(query, REPORT_ROWS_MAX + 1).await?;
+        if rows.len() > REPORT_ROWS_MAX {
+            let message = format!("more than {REPORT_ROWS_MAX} rows; choose a shorter time or a larger step");
+            return Err(UsageReportFailure::Invalid { field: "since", message });
+        }
+        Ok(rows)
+    }
+}
+
+/// Refuses what the tables of tags do not have.
+fn check_tag_dimensions(request: &UsageReportRequest) -> Result<(), UsageReportFailure> {
+    let by = &request.by;
+    let is_of_tags = request.tag.is_some() || by.contains(&UsageDimension::Tag);
+    if is_of_tags && (by.contains(&UsageDimension::Method) || by.contains(&UsageDimension::Outcome)) {
+        let message = "a report of tags has no methods and outcomes".to_owned();
+        return Err(UsageReportFailure::Invalid { field: "by", message });
+    }
+    Ok(())
 }
 
 /// The table that is read, and the first second and the second after the last.

@@ -367,6 +367,7 @@ fn old_usage_is_deleted_when_it_is_older_than_the_configuration_says() {
                 account: None,
                 key: None,
                 network: None,
+                tag: None,
                 by: [].into(),
                 accounts: None,
                 keys: None,
@@ -388,6 +389,7 @@ fn usage(starts_at: u64) -> UsageRow {
         key: text("static:demo"),
         method: text("eth_chainId"),
         outcome: text("ok"),
+        tag: text(""),
     };
     UsageRow { group, counts: UsageCounts { calls: 1, credits: 5, ..UsageCounts::default() } }
 }

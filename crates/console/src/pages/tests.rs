@@ -20,7 +20,7 @@ use super::keys::{FoundKeyCount, KeyListPage, KeyRow, KeyRowState, KeySettingsFo
 use super::list_pages::ListLinks;
 use super::live::{LivePage, LiveStatus};
 use super::outcomes::OutcomeCounts;
-use super::usage::{KeyChoice, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
+use super::usage::{KeyChoice, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
 use super::*;
 
 /// Bytes of style and script together, which a browser loads once.
@@ -281,6 +281,7 @@ fn usage(steps: usize, rows: usize) -> UsagePage {
         series: UsageSeries { since: 1_794_931_200, step: 60, points: vec![sum; steps] },
         by_method: vec![row.clone(); rows],
         by_key: vec![row; rows],
+        by_tag: vec![UsageOfTag { tag: name.to_owned(), calls: large, credits: large }; rows.min(30)],
         base_url: HOSTILE.to_owned(),
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct UsagePage {
     pub(crate) by_method: Vec<UsageRowByName>,
     /// `name` is the name of the key, `href` its page.
     pub(crate) by_key: Vec<UsageRowByName>,
+    /// The most used first, with what has no tag; empty if nothing has one.
+    pub(crate) by_tag: Vec<UsageOfTag>,
     /// For the empty state; such as `http://127.0.0.1:8545/v3/`.
     pub(crate) base_url: String,
 }
@@ -50,6 +52,10 @@ impl UsagePage {
 
     fn csv_href(&self) -> String {
         format!("{}.csv?{}", self.path, self.query(self.range))
+    }
+
+    fn tags_csv_href(&self) -> String {
+        format!("{}&by=tag", self.csv_href())
     }
 
     fn query(&self, range: UsageRange) -> String {
@@ -295,6 +301,15 @@ pub(crate) struct UsageRowByName {
     /// The page about it, if there is one.
     pub(crate) href: Option<String>,
     pub(crate) sum: UsageSum,
+}
+
+/// The usage of calls with one tag. Tags are not distinguished by outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct UsageOfTag {
+    /// Empty for calls without a tag.
+    pub(crate) tag: String,
+    pub(crate) calls: u64,
+    pub(crate) credits: u64,
 }
 
 #[cfg(test)]

@@ -27,12 +27,14 @@ pub(crate) struct UsageParameters {
     key: Option<String>,
     /// Name of a network.
     network: Option<String>,
+    /// Tag of the calls.
+    tag: Option<String>,
     /// Start, such as `2026-11-17`, `2026-11-17T13:00Z` or `7d`; today by default.
     since: Option<String>,
     /// End, in the same forms; now by default.
     until: Option<String>,
-    /// The dimensions to sum up by, separated by commas: `time`, `network`, `account`, `key`, `method`, `outcome`. By default
-    /// `key,method,outcome`.
+    /// The dimensions to sum up by, separated by commas: `time`, `network`, `account`, `key`, `method`, `outcome`, `tag`.
+    /// By default `key,method,outcome`, and `key` of a tag. A report of tags has no methods and outcomes.
     by: Option<String>,
     /// Step of the time: `minute`, `hour` or `day`.
     step: Option<String>,
@@ -44,9 +46,6 @@ pub(crate) struct UsageParameters {
     after_key: Option<String>,
 }
 
-/// The dimensions by which usage is summed up by default.
-const BY_DEFAULT: &str = "key,method,outcome";
-
 /// Show what callers have used
 #[utoipa::path(
     get, path = "/admin/v1/usage", tag = "usage", params(UsageParameters),
@@ -56,12 +55,27 @@ pub(crate) async fn report_usage(
     State(administration): State<Arc<Administration>>,
     query: Result<Query<UsageParameters>, QueryRejection>,
 ) -> Result<Json<Value>, ApiError> {
-    let UsageParameters { account, key, network, since, until, by, step, rows, after_account, after_key } =
-        parameters(query)?;
-    let by = dimensions(by.as_deref().unwrap_or(BY_DEFAULT))?;
+    let UsageParameters {
+        account,
+        key,
+        network,
+        tag,
+        since,
+        until,
+        by,
+        step,
+        rows,
+        after_account,
+        after_key,
+    } = parameters(query)?;
+    let by = match by {
+        Some(names) => dimensions(&names)?,
+        None => UsageReportRequest::usual_dimensions(tag.as_deref()),
+    };
     let step = step.as_deref().map(named_step).transpose()?;
     let after = UsedKey { account: after_account.unwrap_or_default(), key: after_key.unwrap_or_default() };
-    let request = UsageReportRequest { account, key, network, since, until, by, step, after, rows_max: rows };
+    let request =
+        UsageReportRequest { account, key, network, tag, since, until, by, step, after, rows_max: rows };
     Ok(Json(administration.usage_report(&request).await?.json()))
 }
 
@@ -70,7 +84,7 @@ fn dimensions(names: &str) -> Result<BTreeSet<UsageDimension>, AdministrationErr
     names.map(UsageDimension::named).collect::<Option<_>>().ok_or_else(|| {
         invalid(
             "by",
-            "must be a list of time, network, account, key, method and outcome, separated by commas",
+            "must be a list of time, network, account, key, method, outcome and tag, separated by commas",
         )
     })
 }

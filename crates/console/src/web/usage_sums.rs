@@ -34,6 +34,7 @@ pub(super) fn by_name(report: &UsageReport, dimension: UsageDimension) -> Vec<(S
             UsageDimension::Method => &row.group.method,
             UsageDimension::Account => &row.group.account,
             UsageDimension::Network => &row.group.network,
+            UsageDimension::Tag => &row.group.tag,
             UsageDimension::Outcome | UsageDimension::Time => &row.group.outcome,
         };
         sums.entry(name).or_default().add(row);
@@ -70,7 +71,29 @@ impl ConsoleSite {
         key: Option<&str>,
         dimensions: &[UsageDimension],
     ) -> Result<UsageReport, PageError> {
-        let has_time = dimensions.contains(&UsageDimension::Time);
+        self.usage_by(account, range, key, by(dimensions)).await
+    }
+
+    /// The usage by tag and by `dimensions`. It is not distinguished by outcome.
+    pub(super) async fn usage_by_tag(
+        &self,
+        account: &AccountRecord,
+        range: UsageRange,
+        key: Option<&str>,
+        dimensions: &[UsageDimension],
+    ) -> Result<UsageReport, PageError> {
+        let by = dimensions.iter().copied().chain([UsageDimension::Tag]).collect();
+        self.usage_by(account, range, key, by).await
+    }
+
+    async fn usage_by(
+        &self,
+        account: &AccountRecord,
+        range: UsageRange,
+        key: Option<&str>,
+        by: BTreeSet<UsageDimension>,
+    ) -> Result<UsageReport, PageError> {
+        let has_time = by.contains(&UsageDimension::Time);
         let (since, until) = range.span(unix_time().as_secs());
         let request = UsageReportRequest {
             account: Some(account.name.clone()),
@@ -78,7 +101,7 @@ impl ConsoleSite {
             network: Some(self.facts.network.clone()),
             since: Some(since.to_string()),
             until: Some(until.to_string()),
-            by: by(dimensions),
+            by,
             step: has_time.then(|| range.step()),
             ..UsageReportRequest::default()
         };

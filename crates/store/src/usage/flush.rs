@@ -58,9 +58,10 @@ impl Store {
         }
         let (of_gateway, rows): (Vec<_>, Vec<_>) =
             flush.rows.iter().cloned().partition(|row| row.group.account.is_empty());
-        for step in UsageStep::ALL {
-            add_rows(&mut transaction, step, UsageDetail::Keys, &rolled_up(&rows, step, UsageDetail::Keys))
-                .await?;
+        for detail in [UsageDetail::Keys, UsageDetail::Tags] {
+            for step in UsageStep::ALL {
+                add_rows(&mut transaction, step, detail, &rolled_up(&rows, step, detail)).await?;
+            }
         }
         let day_totals = add_day_credits(&mut transaction, rows.iter().chain(&of_gateway)).await?;
         // All processes add to the same rows of networks. They come last, so that others wait only for the commit.
@@ -94,14 +95,9 @@ async fn begin_flush(
 /// The rows of one table. They are in one order everywhere, so that two processes cannot wait for each other's locks.
 fn rolled_up(rows: &[UsageRow], step: UsageStep, detail: UsageDetail) -> Vec<UsageRow> {
     let mut sums: BTreeMap<UsageGroup, UsageCounts> = BTreeMap::new();
-    for UsageRow { group, counts } in rows {
-        let mut group = UsageGroup { starts_at: step.start(group.starts_at), ..group.clone() };
-        if detail != UsageDetail::Keys {
-            group.key = "".into();
-        }
-        if detail == UsageDetail::Networks {
-            group.account = "".into();
-        }
+    let is_of_table = |row: &&UsageRow| detail != UsageDetail::Tags || !row.group.tag.is_empty();
+    for UsageRow { group, counts } in rows.iter().filter(is_of_table) {
+        let group = detail.group(UsageGroup { starts_at: step.start(group.starts_at), ..group.clone() });
         sums.entry(group).or_default().add(counts);
     }
     sums.into_iter().map(|(group, counts)| UsageRow { group, counts }).collect()
@@ -138,6 +134,7 @@ async fn add_some(
                     "network" => insert.bind(&*group.network),
                     "key_id" => insert.bind(&*group.key),
                     "method" => insert.bind(&*group.method),
+                    "tag" => insert.bind(&*group.tag),
                     _ => insert.bind(&*group.outcome),
                 };
             }

@@ -26,12 +26,13 @@ pub enum UsageDimension {
     Key,
     Method,
     Outcome,
+    Tag,
 }
 
 impl UsageDimension {
     /// In the order of the columns of a report.
-    pub const ALL: [Self; 6] =
-        [Self::Time, Self::Network, Self::Account, Self::Key, Self::Method, Self::Outcome];
+    pub const ALL: [Self; 7] =
+        [Self::Time, Self::Network, Self::Account, Self::Key, Self::Method, Self::Outcome, Self::Tag];
 
     /// Its name in reports, and its column.
     fn names(self) -> (&'static str, &'static str) {
@@ -42,6 +43,7 @@ impl UsageDimension {
             Self::Key => ("key", "key_id"),
             Self::Method => ("method", "method"),
             Self::Outcome => ("outcome", "outcome"),
+            Self::Tag => ("tag", "tag"),
         }
     }
 
@@ -77,6 +79,8 @@ pub struct UsageQuery {
     pub account: Option<String>,
     pub key: Option<String>,
     pub network: Option<String>,
+    /// What has a tag is not distinguished by method and outcome.
+    pub tag: Option<String>,
     pub by: BTreeSet<UsageDimension>,
     /// Only accounts after the first one, up to the second.
     pub accounts: Option<(String, String)>,
@@ -92,6 +96,11 @@ pub struct UsedKey {
 }
 
 impl UsageQuery {
+    /// Whether only what has a tag is summed up.
+    fn is_of_tags(&self) -> bool {
+        self.tag.is_some() || self.by.contains(&UsageDimension::Tag)
+    }
+
     fn is_of_keys(&self) -> bool {
         self.key.is_some() || self.keys.is_some()
     }
@@ -119,7 +128,9 @@ impl UsageQuery {
 
     /// The smallest table that can answer it.
     fn detail(&self) -> UsageDetail {
-        if self.by.contains(&UsageDimension::Key) || self.is_of_keys() {
+        if self.is_of_tags() {
+            UsageDetail::Tags
+        } else if self.by.contains(&UsageDimension::Key) || self.is_of_keys() {
             UsageDetail::Keys
         } else if self.by.contains(&UsageDimension::Account)
             || self.account.is_some()
@@ -133,7 +144,12 @@ impl UsageQuery {
 
     /// The arguments of the statement after the first three, in order, with the conditions that have them.
     fn filters(&self) -> Vec<(&'static str, &str)> {
-        let equal = [("account =", &self.account), ("key_id =", &self.key), ("network =", &self.network)];
+        let equal = [
+            ("account =", &self.account),
+            ("key_id =", &self.key),
+            ("network =", &self.network),
+            ("tag =", &self.tag),
+        ];
         let mut filters: Vec<_> =
             equal.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
         for (after, through, range) in
@@ -362,18 +378,19 @@ where
             key: text(3)?,
             method: text(4)?,
             outcome: text(5)?,
+            tag: text(6)?,
         };
         let mut counts = UsageCounts {
-            calls: number(6)?,
-            credits: number(7)?,
-            bytes_in: number(8)?,
-            bytes_out: number(9)?,
+            calls: number(7)?,
+            credits: number(8)?,
+            bytes_in: number(9)?,
+            bytes_out: number(10)?,
             ..UsageCounts::default()
         };
-        for (bucket, at) in counts.latency_buckets.iter_mut().zip(10..) {
+        for (bucket, at) in counts.latency_buckets.iter_mut().zip(11..) {
             *bucket = number(at)?;
         }
-        let (microseconds, rest) = (number(10 + BUCKETS)?, number(11 + BUCKETS)?);
+        let (microseconds, rest) = (number(11 + BUCKETS)?, number(12 + BUCKETS)?);
         counts.latency_ns = microseconds.saturating_mul(1_000).saturating_add(rest);
         Ok(Self(UsageRow { group, counts }))
     }
@@ -393,6 +410,7 @@ mod tests {
             account: None,
             key: None,
             network: None,
+            tag: None,
             by: by.iter().copied().collect(),
             accounts: None,
             keys: None,
@@ -409,6 +427,8 @@ mod tests {
             (UsageQuery { account: text(), ..query(&[UsageDimension::Outcome]) }, UsageDetail::Accounts),
             (query(&[UsageDimension::Key]), UsageDetail::Keys),
             (UsageQuery { key: text(), ..query(&[]) }, UsageDetail::Keys),
+            (query(&[UsageDimension::Tag]), UsageDetail::Tags),
+            (UsageQuery { tag: text(), key: text(), ..query(&[]) }, UsageDetail::Tags),
         ] {
             assert_eq!(query.detail(), detail, "{query:?}");
         }
@@ -427,6 +447,12 @@ mod tests {
             UsageQuery { account: text(), ..query(&[UsageDimension::Time]) },
             UsageQuery { account: text(), keys: range(), ..query(&[UsageDimension::Key]) },
             UsageQuery { account: text(), key: text(), ..query(&[]) },
+            query(&[UsageDimension::Tag]),
+            UsageQuery {
+                account: text(),
+                keys: range(),
+                ..query(&[UsageDimension::Tag, UsageDimension::Key])
+            },
         ] {
             let statement = statement(&query, Some(&["demo".to_owned()]));
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));

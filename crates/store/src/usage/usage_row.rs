@@ -15,6 +15,8 @@ pub struct UsageGroup {
     pub key: Arc<str>,
     pub method: Arc<str>,
     pub outcome: Arc<str>,
+    /// What the caller calls the work that the calls are for; empty if it says nothing.
+    pub tag: Arc<str>,
 }
 
 /// The counts of calls.
@@ -41,6 +43,18 @@ impl UsageCounts {
         self.latency_ns = self.latency_ns.saturating_add(other.latency_ns);
         for (sum, more) in self.latency_buckets.iter_mut().zip(&other.latency_buckets) {
             *sum = sum.saturating_add(*more);
+        }
+    }
+
+    /// Takes away a part of these counts.
+    pub fn subtract(&mut self, part: &Self) {
+        self.calls = self.calls.saturating_sub(part.calls);
+        self.credits = self.credits.saturating_sub(part.credits);
+        self.bytes_in = self.bytes_in.saturating_sub(part.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_sub(part.bytes_out);
+        self.latency_ns = self.latency_ns.saturating_sub(part.latency_ns);
+        for (rest, less) in self.latency_buckets.iter_mut().zip(&part.latency_buckets) {
+            *rest = rest.saturating_sub(*less);
         }
     }
 }

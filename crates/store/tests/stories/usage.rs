@@ -20,6 +20,7 @@ fn row(starts_at: u64, key: &str, method: &str, calls: u64) -> UsageRow {
         key: key.into(),
         method: method.into(),
         outcome: "ok".into(),
+        tag: "".into(),
     };
     let mut counts = UsageCounts {
         calls,
@@ -45,6 +46,7 @@ fn query(step: UsageStep, by: &[UsageDimension]) -> UsageQuery {
         account: Some("a".to_owned()),
         key: None,
         network: None,
+        tag: None,
         by: by.iter().copied().collect(),
         accounts: None,
         keys: None,
@@ -113,12 +115,58 @@ fn a_report_has_the_groups_that_are_asked_for() {
         let of_key = UsageQuery { key: Some("k_000".to_owned()), ..query(UsageStep::Hour, &[]) };
         let expected = UsageCounts { calls: 3, ..row(DAY, "", "", 3).counts };
         assert_eq!(store.usage(&of_key, 10).await.unwrap()[0].counts, expected);
-        let by = BTreeSet::from(UsageDimension::ALL);
+        let mut by = BTreeSet::from(UsageDimension::ALL);
+        by.remove(&UsageDimension::Tag);
         let rows = store.usage(&UsageQuery { by, ..query(UsageStep::Minute, &[]) }, 1_000).await.unwrap();
         all.sort_by(|one, other| one.group.cmp(&other.group));
         assert_eq!(rows, all, "everything is read as it was written");
         let nobody = UsageQuery { account: Some("b".to_owned()), ..query(UsageStep::Day, &[]) };
         assert_eq!(store.usage(&nobody, 10).await.unwrap()[0].counts, UsageCounts::default());
+    });
+}
+
+/// Nobody could say which of several teams that share a key had used how much.
+#[test]
+fn what_is_tagged_is_summed_up_by_tag_and_counts_once_in_everything_else() {
+    on_each_database(|store| async move {
+        let tagged = |key: &str, method: &str, tag: &str, calls| {
+            let row = row(DAY, key, method, calls);
+            UsageRow { group: UsageGroup { tag: tag.into(), ..row.group }, ..row }
+        };
+        let rows = [
+            tagged("k_1", "eth_call", "", 1),
+            tagged("k_1", "eth_call", "nightly", 2),
+            tagged("k_1", "eth_chainId", "nightly", 4),
+            tagged("k_2", "eth_call", "nightly", 8),
+            tagged("k_2", "eth_call", "web", 16),
+        ];
+        // Sent again, it counts once.
+        for _ in 0..2 {
+            store.add_usage(&flush(0, 1, &rows), DAY).await.unwrap();
+        }
+        for step in UsageStep::ALL {
+            let sums = |query: UsageQuery| {
+                let store = &store;
+                async move {
+                    let rows = store.usage(&query, 10).await.unwrap();
+                    let sum = |row: &UsageRow| (row.group.tag.to_string(), row.counts.calls);
+                    rows.iter().map(sum).collect::<Vec<_>>()
+                }
+            };
+            let by_tag = sums(query(step, &[UsageDimension::Tag])).await;
+            assert_eq!(by_tag, [("nightly".to_owned(), 14), ("web".to_owned(), 16)]);
+            let of_key = UsageQuery { key: Some("k_1".to_owned()), ..query(step, &[UsageDimension::Tag]) };
+            assert_eq!(sums(of_key).await, [("nightly".to_owned(), 6)]);
+            let of_tag = UsageQuery { tag: Some("web".to_owned()), ..query(step, &[]) };
+            assert_eq!(sums(of_tag).await, [(String::new(), 16)]);
+            assert_eq!(sums(query(step, &[])).await, [(String::new(), 31)]);
+            let of_account = UsageQuery { account: Some("a".to_owned()), ..query(step, &[]) };
+            assert_eq!(sums(of_account).await, [(String::new(), 31)]);
+        }
+        for step in UsageStep::ALL {
+            while store.delete_usage_before(step, 2 * DAY).await.unwrap() > 0 {}
+            assert_eq!(store.usage(&query(step, &[UsageDimension::Tag]), 10).await.unwrap(), []);
+        }
     });
 }
 

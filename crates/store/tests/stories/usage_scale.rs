@@ -38,6 +38,7 @@ fn row(account: &str, key: &str) -> UsageRow {
         key: key.into(),
         method: "eth_0".into(),
         outcome: "ok".into(),
+        tag: "".into(),
     };
     UsageRow { group, counts: UsageCounts { calls: 1, credits: 5, latency_ns: 13, ..UsageCounts::default() } }
 }
@@ -50,6 +51,7 @@ fn query(by: &[UsageDimension]) -> UsageQuery {
         account: None,
         key: None,
         network: None,
+        tag: None,
         by: by.iter().copied().collect(),
         accounts: None,
         keys: None,

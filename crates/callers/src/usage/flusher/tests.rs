@@ -118,6 +118,7 @@ impl Place {
             account: Some(account.to_owned()),
             key: None,
             network: None,
+            tag: None,
             by: [].into(),
             accounts: None,
             keys: None,
@@ -155,6 +156,7 @@ fn row(account: &str) -> UsageRow {
         key: text("static:k"),
         method: text("eth_chainId"),
         outcome: text("ok"),
+        tag: text(""),
     };
     UsageRow { group, counts: UsageCounts { calls: 1, credits: 5, ..UsageCounts::default() } }
 }
@@ -437,7 +439,7 @@ impl Gateway {
         if is_granted {
             let (method, outcome, latency) = (UsageMethod::Other, Outcome::Ok, Duration::ZERO);
             let usage = CallUsage { method, outcome, calls: 1, credits, bytes_in: 1, bytes_out: 1, latency };
-            self.place.recorder.shard(0).record(&key, usage);
+            self.place.recorder.shard(0).record(&key, None, usage);
         }
         is_granted
     }

@@ -26,12 +26,12 @@ impl Spool {
             let next = {
                 let state = self.state.lock();
                 let unstored = state.segments.iter().find(|segment| !segment.is_stored());
-                unstored.map(|segment| (segment.number(), segment.unstored()))
+                unstored.map(|segment| (segment.name(), segment.unstored()))
             };
-            let Some((number, (file, mut range))) = next else { return Ok(None) };
+            let Some((name, (file, mut range))) = next else { return Ok(None) };
             let (mut sums, mut sequences) = (BTreeMap::new(), None);
             while sums.len() < USAGE_BATCH_ROWS_MAX
-                && let Some(entry) = read_entry(&file, range.clone(), self.seed)?
+                && let Some(entry) = read_entry(&file, range.clone(), self.seed, name.format)?
             {
                 range.start = entry.end;
                 let first = sequences.map_or(entry.sequence, |(first, _)| first);
@@ -43,7 +43,7 @@ impl Spool {
                     let rows = sums.into_iter().map(|(group, counts)| UsageRow { group, counts }).collect();
                     return Ok(Some(SpoolBatch { id: self.id, after: first - 1, through, rows }));
                 }
-                None => self.give_up(number, range.start),
+                None => self.give_up(name.number, range.start),
             }
         }
     }
@@ -70,7 +70,7 @@ impl Spool {
     /// Gives up the rest of a file whose next entry was damaged after it was written.
     fn give_up(&self, number: u64, offset: u64) {
         let mut state = self.state.lock();
-        if let Some(segment) = state.segments.iter_mut().find(|segment| segment.number() == number) {
+        if let Some(segment) = state.segments.iter_mut().find(|segment| segment.name().number == number) {
             let bytes = segment.give_up_from(offset);
             let folder = self.folder.display();
             tracing::error!(%folder, file = number, bytes, "usage is lost: a file of it was damaged");

@@ -7,28 +7,52 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{private_file, remove_file};
-use crate::usage::entry::{EntryHead, HEAD_BYTES};
+use crate::usage::entry::{EntryFormat, EntryHead, HEAD_BYTES};
 use store::UsageRow;
 
-/// The extension of the files. Another format gets another one.
-const EXTENSION: &str = "usage1";
+/// A file by its number and its format, which its extension tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentName {
+    pub(super) number: u64,
+    pub(super) format: EntryFormat,
+}
 
-/// The numbers of the files in a folder, the oldest first.
-pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = PathBuf::from(entry?.file_name());
-        let number =
-            path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
-        numbers.extend(number.filter(|_| path.extension().is_some_and(|end| end == EXTENSION)));
+impl SegmentName {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, format: EntryFormat::Tagged }
     }
-    numbers.sort_unstable();
-    Ok(numbers)
+
+    fn parse(path: &Path) -> Option<Self> {
+        let format = match path.extension()?.to_str()? {
+            "usage1" => EntryFormat::Untagged,
+            "usage2" => EntryFormat::Tagged,
+            _ => return None,
+        };
+        Some(Self { number: path.file_stem()?.to_str()?.parse().ok()?, format })
+    }
+
+    pub(super) fn path(self, folder: &Path) -> PathBuf {
+        let extension = match self.format {
+            EntryFormat::Untagged => "usage1",
+            EntryFormat::Tagged => "usage2",
+        };
+        folder.join(format!("{:08}.{extension}", self.number))
+    }
+}
+
+/// The files in a folder, the oldest first.
+pub(super) fn names(folder: &Path) -> io::Result<Vec<SegmentName>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.extend(SegmentName::parse(Path::new(&entry?.file_name())));
+    }
+    names.sort_unstable_by_key(|name| name.number);
+    Ok(names)
 }
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    number: u64,
+    name: SegmentName,
     file: Arc<File>,
     /// Where the next entry is written. An entry behind it was not written to its end.
     written: u64,
@@ -44,17 +68,22 @@ pub(super) struct SegmentEntry {
 }
 
 impl Segment {
-    pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
-        let file = Arc::new(private_file(&path(folder, number))?);
-        Ok(Self { number, file, written: 0, stored: 0 })
+    pub(super) fn create(folder: &Path, name: SegmentName) -> io::Result<Self> {
+        let file = Arc::new(private_file(&name.path(folder))?);
+        Ok(Self { name, file, written: 0, stored: 0 })
     }
 
     /// Opens a file that another process has left over. `last_sequence` is that of the entry before, and becomes that of the
     /// last entry in this file.
-    pub(super) fn open(folder: &Path, number: u64, seed: u64, last_sequence: &mut u64) -> io::Result<Self> {
-        let mut segment = Self::create(folder, number)?;
+    pub(super) fn open(
+        folder: &Path,
+        name: SegmentName,
+        seed: u64,
+        last_sequence: &mut u64,
+    ) -> io::Result<Self> {
+        let mut segment = Self::create(folder, name)?;
         let length = segment.file.metadata()?.len();
-        while let Some(entry) = read_entry(&segment.file, segment.written..length, seed)?
+        while let Some(entry) = read_entry(&segment.file, segment.written..length, seed, name.format)?
             && entry.sequence > *last_sequence
         {
             *last_sequence = entry.sequence;
@@ -62,13 +91,13 @@ impl Segment {
         }
         if segment.written < length {
             let bytes = length - segment.written;
-            tracing::warn!(file = %path(folder, number).display(), bytes, "ignoring an unfinished entry of usage");
+            tracing::warn!(file = %name.path(folder).display(), bytes, "ignoring an unfinished entry of usage");
         }
         Ok(segment)
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
+    pub(super) fn name(&self) -> SegmentName {
+        self.name
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -120,12 +149,8 @@ impl Segment {
     }
 
     pub(super) fn remove(&self, folder: &Path) -> io::Result<()> {
-        remove_file(&path(folder, self.number))
+        remove_file(&self.name.path(folder))
     }
-}
-
-fn path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:08}.{EXTENSION}"))
 }
 
 /// The entry at the start of a range; `None` if there is no whole and undamaged one.
@@ -133,12 +158,13 @@ pub(super) fn read_entry(
     file: &File,
     range: std::ops::Range<u64>,
     seed: u64,
+    format: EntryFormat,
 ) -> io::Result<Option<SegmentEntry>> {
     let Some(head) = read_head(file, range.clone())? else { return Ok(None) };
     let mut rows = vec![0; head.rows_bytes];
     file.read_exact_at(&mut rows, range.start + HEAD_BYTES as u64)?;
     let end = range.start + head.entry_bytes() as u64;
-    Ok(head.rows(&rows, seed).map(|rows| SegmentEntry { sequence: head.sequence, rows, end }))
+    Ok(head.rows(&rows, seed, format).map(|rows| SegmentEntry { sequence: head.sequence, rows, end }))
 }
 
 /// The head of the entry at the start of a range, if the range has all of the entry.

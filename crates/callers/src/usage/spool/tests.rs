@@ -21,6 +21,7 @@ fn row(minute: u64, calls: u64) -> UsageRow {
         key: text("static:k"),
         method: text("eth_chainId"),
         outcome: text("ok"),
+        tag: text(""),
     };
     UsageRow { group, counts: UsageCounts { calls, credits: 5 * calls, ..UsageCounts::default() } }
 }
@@ -127,8 +128,8 @@ impl Scene {
         self.starts += 1;
         let folder = self.spool.folder.clone();
         self.spool = Spool::create(self.directory.path(), id(self.starts)).unwrap();
-        if let Some(last) = segment::numbers(&folder).unwrap().last() {
-            let path = folder.join(format!("{last:08}.usage1"));
+        if let Some(last) = segment::names(&folder).unwrap().last() {
+            let path = last.path(&folder);
             OpenOptions::new().append(true).open(path).unwrap().write_all(torn).unwrap();
         }
     }
@@ -184,7 +185,7 @@ proptest! {
         let whole = scene.spool.waiting_bytes();
         scene.spool.append(&[row(9, 1_000)], UNLIMITED).unwrap();
         let torn = whole + cut.index((scene.spool.waiting_bytes() - whole) as usize) as u64;
-        let path = scene.spool.folder.join("00000001.usage1");
+        let path = scene.spool.folder.join("00000001.usage2");
         scene.restart(&[]);
         OpenOptions::new().write(true).open(path).unwrap().set_len(torn).unwrap();
         scene.flush_left_over(StoreFault::None);
@@ -220,7 +221,7 @@ fn files_are_deleted_when_they_are_stored() {
     }
     flush(&scene.spool, &mut scene.store, StoreFault::None);
     assert!(scene.spool.waiting_bytes() == 0);
-    assert_eq!(segment::numbers(&scene.spool.folder).unwrap(), [3]);
+    assert_eq!(segment::names(&scene.spool.folder).unwrap(), [SegmentName::new(3)]);
     assert!(scene.store.calls > 2 * rows.len() as u64);
 }
 

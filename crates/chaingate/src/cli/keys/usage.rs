@@ -20,6 +20,7 @@ use crate::config::Config;
 #[command(after_help = "Examples:
   chaingate keys usage --account acme
   chaingate keys usage --account acme --since 7d --by time,method --step day
+  chaingate keys usage --account acme --since 30d --by tag --format csv
   chaingate keys usage --since 2026-10-01 --until 2026-11-01 --by time,account,key,method,outcome --step hour --format csv")]
 pub(super) struct UsageArguments {
     /// Name of the account; without it, all accounts
@@ -31,15 +32,18 @@ pub(super) struct UsageArguments {
     /// Name of a network
     #[arg(long, value_name = "NETWORK")]
     network: Option<String>,
+    /// Tag of the calls
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// Start: 2026-11-17, 2026-11-17T13:00Z, or how long ago, such as 30m, 24h or 7d; without it, today
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// End, in the same forms; without it, now
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Dimensions to sum up by: time, network, account, key, method, outcome
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "key,method,outcome", value_parser = dimension)]
-    by: Vec<UsageDimension>,
+    /// Dimensions to sum up by: time, network, account, key, method, outcome, tag; without it, key,method,outcome, and key of a tag
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = dimension)]
+    by: Option<Vec<UsageDimension>>,
     /// Step of the time: minute, hour, day
     #[arg(long, value_name = "STEP", value_parser = step)]
     step: Option<UsageStep>,
@@ -49,7 +53,8 @@ pub(super) struct UsageArguments {
 }
 
 fn dimension(text: &str) -> Result<UsageDimension, String> {
-    UsageDimension::named(text).ok_or("must be time, network, account, key, method or outcome".to_owned())
+    UsageDimension::named(text)
+        .ok_or("must be time, network, account, key, method, outcome or tag".to_owned())
 }
 
 fn step(text: &str) -> Result<UsageStep, String> {
@@ -61,10 +66,14 @@ fn format(text: &str) -> Result<UsageFormat, String> {
 }
 
 pub(super) fn run(options: &AdministrationOptions, arguments: UsageArguments) -> Result<(), String> {
-    let UsageArguments { account, key, network, since, until, by, step, format } = arguments;
-    let by = by.into_iter().collect();
+    let UsageArguments { account, key, network, tag, since, until, by, step, format } = arguments;
+    let by = match by {
+        Some(by) => by.into_iter().collect(),
+        None => UsageReportRequest::usual_dimensions(tag.as_deref()),
+    };
     let (after, rows_max) = (UsedKey::default(), None);
-    let mut request = UsageReportRequest { account, key, network, since, until, by, step, after, rows_max };
+    let mut request =
+        UsageReportRequest { account, key, network, tag, since, until, by, step, after, rows_max };
     let config = options.config()?;
     let runtime = new_runtime()?;
     let store = Store::new(config.store_location());

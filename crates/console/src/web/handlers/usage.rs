@@ -1,9 +1,11 @@
 //! The usage of an account: that of the session, or for operators the one in the path.
 
-use callers::usage::{UsageDimension, UsageFormat};
+use callers::usage::{UsageDimension, UsageFormat, UsageReport, UsageRow};
 
 use crate::pages::NavigationItem;
-use crate::pages::usage::{KeyChoice, ROWS_SHOWN_MAX, UsagePage, UsageRange, UsageRowByName, UsageSum};
+use crate::pages::usage::{
+    KeyChoice, ROWS_SHOWN_MAX, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSum,
+};
 use crate::web::account_scope::{AccountScope, ScopedSession};
 use crate::web::page_error::{PageError, PageResult};
 use crate::web::site::ConsoleSite;
@@ -49,6 +51,7 @@ pub(in crate::web) async fn page<S: ScopedSession>(request: WebRequest<S>) -> Pa
     let over_time = site.usage_of(account, range, id, &[UsageDimension::Time]).await?;
     let by_method = site.usage_of(account, range, id, &[UsageDimension::Method]).await?;
     let by_key = site.usage_of(account, range, id, &[UsageDimension::Key]).await?;
+    let by_tag = site.usage_by_tag(account, range, id, &[]).await?;
     let today = site.usage_today(&account.name, &[]).await?;
     let method_rows = usage_sums::by_name(&by_method, UsageDimension::Method).into_iter();
     let by_key = key_rows(site, scope, usage_sums::by_name(&by_key, UsageDimension::Key)).await?;
@@ -70,6 +73,7 @@ pub(in crate::web) async fn page<S: ScopedSession>(request: WebRequest<S>) -> Pa
             .map(|(name, sum)| UsageRowByName { name: shown_method(name), href: None, sum })
             .collect(),
         by_key,
+        by_tag: tag_rows(&by_tag),
         base_url: site.facts.base_url.clone(),
         keys,
     })
@@ -92,6 +96,22 @@ async fn key_rows(
     Ok(sums.into_iter().map(row).collect())
 }
 
+/// The tags that were used most, or nothing if none was.
+fn tag_rows(report: &UsageReport) -> Vec<UsageOfTag> {
+    let row = |row: &UsageRow| UsageOfTag {
+        tag: row.group.tag.to_string(),
+        calls: row.counts.calls,
+        credits: row.counts.credits,
+    };
+    let mut rows: Vec<_> = report.rows.iter().map(row).collect();
+    if rows.iter().all(|row| row.tag.is_empty()) {
+        return Vec::new();
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse((row.credits, row.calls)));
+    rows.truncate(ROWS_SHOWN_MAX);
+    rows
+}
+
 /// The two names of the ledger that are no methods, in words.
 fn shown_method(name: String) -> String {
     match name.as_str() {
@@ -107,7 +127,16 @@ pub(in crate::web) async fn csv<S: ScopedSession>(request: WebRequest<S>) -> Pag
     let UsageChoice { range, key } = choice(&request).await?;
     let key = key.as_ref().map(|key| key.id.as_str());
     let download = site.user_limits.begin_download(scope.email())?;
-    let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
-    let report = site.usage_of(&scope.account, range, key, &dimensions).await?;
-    reply::csv_file(&format!("usage-{}.csv", range.name()), report.text(UsageFormat::Csv), download)
+    let (report, file) = match request.query.filled("by") {
+        None => {
+            let dimensions = [UsageDimension::Time, UsageDimension::Key, UsageDimension::Method];
+            (site.usage_of(&scope.account, range, key, &dimensions).await?, "usage")
+        }
+        Some("tag") => {
+            let dimensions = [UsageDimension::Time, UsageDimension::Key];
+            (site.usage_by_tag(&scope.account, range, key, &dimensions).await?, "usage-by-tag")
+        }
+        Some(_) => return Err(PageError::Status(400)),
+    };
+    reply::csv_file(&format!("{file}-{}.csv", range.name()), report.text(UsageFormat::Csv), download)
 }
