@@ -5,6 +5,7 @@
 
 pub(crate) mod audit; // entries of the audit log
 pub(crate) mod credential; // new keys and their handles
+mod import; // keys that callers have already
 mod lists; // lists, page by page
 mod names; // which names are accepted
 mod summaries; // keys as operators see them
@@ -23,6 +24,7 @@ pub use store::{
 };
 
 pub use self::audit::AuditEntry;
+pub use self::import::{ImportMistake, ImportedKeys, KeyImport};
 pub use self::lists::{AccountCounts, FoundKey};
 pub use self::names::NAME_CHARACTERS_MAX;
 use self::names::check_name;

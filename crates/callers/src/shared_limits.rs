@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use resources::{MonoTime, Supervisor, WhenDown};
@@ -52,6 +53,16 @@ impl RedisUrl {
 
     pub fn parse(url: &str) -> Option<Self> {
         redis::Client::open(url).ok().map(Self)
+    }
+
+    /// Where it is, without user and password.
+    pub fn address(&self) -> String {
+        self.0.get_connection_info().addr().to_string()
+    }
+
+    /// How long Redis takes to connect and to run a script, or why it does not. Nothing is changed.
+    pub async fn inspect(&self) -> Result<Duration, String> {
+        RedisLink::new(self.0.clone()).inspect().await.map_err(|error| error.to_string())
     }
 }
 

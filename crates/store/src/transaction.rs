@@ -5,7 +5,7 @@ use std::fmt;
 use crate::backend::{BackendPool, BackendTransaction, OnBackend, execute, fetch, fetch_value};
 use crate::columns::{AccountColumns, KeyColumns, hash_bytes, is_storable};
 use crate::failure::StoreFailure;
-use crate::hash_key::HashKey;
+use crate::hash_key::{HASH_BYTES, HashKey};
 use crate::listener::CHANNEL;
 use crate::operation_timeout::within_timeout;
 use crate::pool;
@@ -105,6 +105,16 @@ impl StoreTransaction {
         let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
                      revision FROM api_keys WHERE id = $1";
         let row: Option<KeyColumns> = fetch!(fetch_optional, &mut self.transaction, query, id)?;
+        row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
+    }
+
+    pub async fn key_with_hash(
+        &mut self,
+        hash: &[u8; HASH_BYTES],
+    ) -> Result<Option<KeyRecord>, StoreFailure> {
+        let query = "SELECT id, account_id, name, prefix, hash, created_at, last_used_at, expires_at, status, settings, \
+                     revision FROM api_keys WHERE hash = $1";
+        let row: Option<KeyColumns> = fetch!(fetch_optional, &mut self.transaction, query, &hash[..])?;
         row.map(|columns| columns.into_row_at().map(|(_, row)| row)).transpose()
     }
 

@@ -1,5 +1,7 @@
 //! The connection to Redis. It is opened when it is needed, and every step of it has a deadline.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::try_join_all;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult, Script};
@@ -61,6 +63,14 @@ impl RedisLink {
         let is_settled = replies.iter().all(|reply| reply.is_settled);
         let rates = replies.into_iter().flat_map(|reply| reply.rates).collect();
         Ok(ScriptReply { instances, is_settled, rates })
+    }
+
+    /// How long it takes to connect and to run a script, which not every user may do.
+    pub(super) async fn inspect(&self) -> RedisResult<Duration> {
+        let asked_at = Instant::now();
+        let mut connection = self.connect().await?;
+        let _one: i64 = Script::new("return 1").invoke_async(&mut connection).await?;
+        Ok(asked_at.elapsed())
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {

@@ -1,5 +1,6 @@
-//! `chaingate keys`: creates, lists, rotates, revokes and restricts keys, and shows what they have used.
+//! `chaingate keys`: creates, imports, lists, rotates, revokes and restricts keys, and shows what they have used.
 
+mod import; // chaingate keys import
 mod restrictions; // options that restrict a key
 mod selection; // which key is meant
 mod usage; // chaingate keys usage
@@ -16,7 +17,7 @@ use usage::UsageArguments;
 
 use super::administration::{AdminConnection, AdministrationOptions, CommandOutput, Table, path, utc_text};
 
-/// Create, list, rotate, revoke and restrict API keys, and show their usage
+/// Create, import, list, rotate, revoke and restrict API keys, and show their usage
 ///
 /// Callers put a key into the path of the URL. A key is shown once, when it is created or rotated; the store has only a
 /// keyed hash of it. Other commands name a key by its id, or by its account and its name. Changes take effect within a
@@ -24,6 +25,7 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   chaingate keys create --account acme --name backend
+  chaingate keys import keys.csv --dry-run
   chaingate keys list --account acme
   chaingate keys rotate k_0123456789ab --overlap-hours 24
   chaingate keys revoke --account acme --name backend
@@ -43,6 +45,7 @@ pub(super) struct KeysArguments {
 enum KeysCommand {
     /// Create a key and show it once
     Create(Box<CreateKeyArguments>),
+    Import(import::ImportKeysArguments),
     /// List the keys of an account
     List {
         /// Name of the account
@@ -125,6 +128,7 @@ struct AllowKeyArguments {
 pub(super) fn run(KeysArguments { command, options }: KeysArguments) -> Result<(), String> {
     match command {
         KeysCommand::Create(arguments) => create(&options, *arguments),
+        KeysCommand::Import(arguments) => import::run(&options, &arguments),
         KeysCommand::List { account } => list(&options, &account),
         KeysCommand::Rotate { key, overlap_hours, overlap_seconds, secret_file } => {
             let overlap_s = overlap_seconds.unwrap_or(overlap_hours.saturating_mul(3_600));

@@ -32,14 +32,14 @@ pub(crate) fn json(data_dir: &Path, arguments: &[&str]) -> Value {
 }
 
 /// Runs a command that must fail, and returns its standard error.
-fn failure(data_dir: &Path, arguments: &[&str]) -> String {
+pub(crate) fn failure(data_dir: &Path, arguments: &[&str]) -> String {
     let output = command(data_dir, arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     assert!(output.stdout.is_empty(), "{arguments:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn text(data_dir: &Path, arguments: &[&str]) -> String {
+pub(crate) fn text(data_dir: &Path, arguments: &[&str]) -> String {
     let output = command(data_dir, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
