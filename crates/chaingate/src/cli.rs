@@ -52,8 +52,7 @@ struct Cli {
 enum Command {
     /// Serve callers (default command)
     Serve(ConfigOptions),
-    /// Check a configuration without starting the gateway
-    Check(ConfigOptions),
+    Check(check::CheckArguments),
     Import(import::ImportArguments),
     Backup(backup::BackupArguments),
     Restore(restore::RestoreArguments),
@@ -124,7 +123,7 @@ pub fn run() -> ExitCode {
     let result = match cli.command {
         None => serve::run(cli.settings),
         Some(Command::Serve(settings)) => serve::run(settings),
-        Some(Command::Check(settings)) => check::run(settings).map(done),
+        Some(Command::Check(arguments)) => check::run(arguments).map(done),
         Some(Command::Import(arguments)) => return import::run(arguments),
         Some(Command::Backup(arguments)) => backup::run(&arguments).map(done),
         Some(Command::Restore(arguments)) => restore::run(&arguments).map(done),

@@ -64,6 +64,8 @@ mod import; // `chaingate import` as a user meets it
 mod reload; // the configuration file is read again
 #[path = "stories/keys.rs"]
 mod keys; // requests that a key's settings refuse
+#[path = "stories/key_import.rs"]
+mod key_import; // keys that callers have already
 #[path = "stories/lookups.rs"]
 mod lookups; // on the demo chain: logs, receipts, transactions, uncles, raw records
 #[path = "stories/layers.rs"]
@@ -86,6 +88,8 @@ mod panics; // panics on the way of a request
 mod plans; // throughput and days
 #[path = "stories/pool.rs"]
 mod pool; // nodes instead of an embedded chain
+#[path = "stories/probe.rs"]
+mod probe; // `check --probe` in front of what does not work
 #[path = "stories/request_id.rs"]
 mod request_id; // every reply has the id that the log has
 #[path = "stories/stored_callers.rs"]

@@ -51,8 +51,8 @@ pub use node_fault::NodeFault;
 pub use node_id::NodeId;
 pub use partner::{DayCalls, NodeRole, PartnerQuota, PartnerTerms};
 pub use pool::{
-    Absence, AbsenceReplies, NodeSettings, NotFetched, Pool, PoolNode, PoolSettings, Proving, QuorumCall,
-    TooManyNodes,
+    Absence, AbsenceReplies, NodeSettings, NotFetched, Pool, PoolInspection, PoolNode, PoolSettings, Proving,
+    QuorumCall, TooManyNodes,
 };
 pub use scheduler::{
     AnswersEvent, CallFailure, CallOutcome, CallerError, Judgement, Judging, NODES_MAX, NodeAnswer,
@@ -62,4 +62,4 @@ pub use trace_context::{TRACEPARENT, TraceContext};
 pub use transport::{Client, Endpoint, EndpointError, REPLY_MEMORY_BYTES, ReplyBuffers, Stats};
 pub use trust::{CONFIRMED_FOR, Standing, TrustMark};
 pub use view::{CanonicalChain, NodesView, ViewSettings};
-pub use watch::WatchSettings;
+pub use watch::{NodeData, NodeFindings, NodeInspection, WatchSettings};

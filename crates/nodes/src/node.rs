@@ -31,7 +31,7 @@ mod tests;
 
 pub use capabilities::Capabilities;
 use capabilities::CapabilityState;
-pub(crate) use capabilities::{Membership, MissingCapability};
+pub(crate) use capabilities::{Membership, MissingCapability, STATE_PROOF_METHOD};
 pub use counts::NodeCounts;
 pub(crate) use history::HistoryReaches;
 pub use history::{HistoryKind, HistoryReach};

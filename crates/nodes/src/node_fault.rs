@@ -34,6 +34,11 @@ impl NodeFault {
         Self { kind, answer: Some(Arc::new(BadAnswer { method, block, problem: problem.into() })) }
     }
 
+    /// The node says that it has no block at all.
+    pub(crate) fn no_newest_block() -> Self {
+        Self::of_answer(Fault::Refused, "eth_getBlockByNumber", Some("latest".to_owned()), "it is null")
+    }
+
     /// The fault, and the advice for the operator.
     pub fn with_advice(&self) -> String {
         format!("{self}: {}", self.advice())

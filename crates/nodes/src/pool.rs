@@ -3,6 +3,7 @@
 mod deep; // blocks below the window
 mod fetch; // block data that is proven
 mod history; // what nodes were shown to have of old blocks
+mod inspection; // one look at every node
 mod members; // which nodes there are, while they come and go
 mod several; // one call to several nodes
 mod standing; // whether what nodes have said is still taken for true
@@ -44,6 +45,7 @@ use watched::WatchedNode;
 
 pub use fetch::{NotFetched, Proving};
 pub use history::{Absence, AbsenceReplies};
+pub use inspection::PoolInspection;
 pub use members::TooManyNodes;
 pub use several::QuorumCall;
 

@@ -45,7 +45,7 @@ use crate::call::{Ask, Fault, RpcCall, RpcReply};
 
 pub use buffer::ReplyBuffers;
 pub use endpoint::{Endpoint, EndpointError};
-pub(crate) use heads::pushed_heads;
+pub(crate) use heads::{check_heads, pushed_heads};
 pub(crate) use limits::EndpointLimits;
 pub use stats::Stats;
 

@@ -9,6 +9,7 @@ mod chain; // which chain this is, and which nodes are of it
 mod follow; // the watcher of one node
 mod header; // reading and checking a node's block
 mod history; // what a node has of old blocks
+mod inspection; // one look at every node
 mod partner; // the watcher of a partner
 mod probe; // when it is found out what a node has of old blocks, and the lowest block with state
 mod questions; // the calls of a watcher
@@ -37,6 +38,8 @@ use chain::{ChainAgreement, ConfiguredIdentity};
 use follow::NodeWatcher;
 use header::HeaderCheck;
 pub(crate) use header::read_block;
+pub(crate) use inspection::inspect;
+pub use inspection::{NodeData, NodeFindings, NodeInspection};
 use partner::PartnerWatcher;
 use probe::Prober;
 

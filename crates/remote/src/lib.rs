@@ -65,7 +65,7 @@ pub use node_changes::change_nodes;
 pub use partners::Partners;
 pub use pinned_call::{HandedBack, PinnedCall, Repetition, Unanswered};
 pub use pool_source::PoolSource;
-pub use started_pool::StartedPool;
+pub use started_pool::{StartedPool, inspect_nodes};
 use state::ChainRules;
 pub use state::Confirmations;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use archive::{Archive, BlocksFile};
 use methods::{Checkpoint, Network, NetworkFamily};
-use nodes::{BlockId, ChainFamily, Endpoint, NodeRole, PartnerQuota, PartnerTerms, Pool};
+use nodes::{BlockId, ChainFamily, Endpoint, NodeRole, PartnerQuota, PartnerTerms, Pool, PoolInspection};
 use resources::{DiskHealth, Supervisor};
 use sources::SnapshotSource;
 
@@ -45,12 +45,10 @@ impl StartedPool {
                 Some(Follower::Stored(Arc::new(followed)))
             }
         };
-        let family = match network.families.as_slice() {
-            [NetworkFamily::Zksync] => ChainFamily::Zksync,
-            _ => ChainFamily::Ethereum,
-        };
         let rules = ChainRules::open(network)?;
-        let pool = Pool::start(pool_settings(config, network, family)?, supervisor);
+        let settings = pool_settings(config, network)?;
+        let family = settings.family;
+        let pool = Pool::start(settings, supervisor);
         let pool = pool.map_err(|error| error.to_string())?;
         let state = config.state;
         tracing::info!(
@@ -97,11 +95,16 @@ impl std::fmt::Debug for StartedPool {
     }
 }
 
-fn pool_settings(
-    config: &PoolConfig,
-    network: &Network,
-    family: ChainFamily,
-) -> Result<nodes::PoolSettings, String> {
+/// Asks every node and partner of a configuration once what it is and has.
+pub async fn inspect_nodes(config: &PoolConfig, network: &Network) -> Result<PoolInspection, String> {
+    Ok(Pool::inspect(pool_settings(config, network)?).await)
+}
+
+fn pool_settings(config: &PoolConfig, network: &Network) -> Result<nodes::PoolSettings, String> {
+    let family = match network.families.as_slice() {
+        [NetworkFamily::Zksync] => ChainFamily::Zksync,
+        _ => ChainFamily::Ethereum,
+    };
     Ok(nodes::PoolSettings {
         nodes: all_node_settings(config)?,
         family,

@@ -36,6 +36,7 @@ mod operation_timeout; // how long an operation may take
 mod migrations; // the tables, and how older ones are brought up to date
 mod pool; // opens a database
 mod file_copy; // copies of a SQLite file that is in use
+mod inspection; // one look at a store
 mod transaction; // changes
 mod store; // reads
 mod lists; // lists for people, page by page
@@ -46,6 +47,7 @@ mod usage; // usage by minute, hour and day
 pub use failure::StoreFailure;
 pub use file_copy::copy_sqlite;
 pub use hash_key::{HASH_BYTES, HashKey};
+pub use inspection::{StoreInspection, inspect};
 pub use list_page::{ListPage, NamePosition};
 pub use listener::ChangeListener;
 pub use lists::{AUDIT_COUNT_MAX, AuditSearch, KeyAgePosition, KeyCounts};

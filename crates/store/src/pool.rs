@@ -54,16 +54,21 @@ impl OldConnections {
 
 /// Connects to the database and brings its tables up to date.
 pub(crate) async fn open(location: &StoreLocation) -> Result<BackendPool, StoreFailure> {
-    let pool = match &location.kind {
-        LocationKind::Sqlite(file) => within_timeout(open_sqlite(file)).await?,
-        LocationKind::Postgres(options) => open_postgres(options).await?,
-    };
+    let pool = connect(location).await?;
     let mut transaction = within_timeout(begin(&pool)).await?;
     let migrated = timeout(MIGRATION_TIMEOUT, migrate(&mut transaction, MIGRATIONS)).await;
     let unanswered = |_| StoreFailure::Unavailable(format!("no answer within {MIGRATION_TIMEOUT:?}"));
     migrated.map_err(unanswered)??;
     within_timeout(commit(transaction)).await?;
     Ok(pool)
+}
+
+/// Connects to the database. A file that does not exist is created.
+pub(crate) async fn connect(location: &StoreLocation) -> Result<BackendPool, StoreFailure> {
+    match &location.kind {
+        LocationKind::Sqlite(file) => within_timeout(open_sqlite(file)).await,
+        LocationKind::Postgres(options) => open_postgres(options).await,
+    }
 }
 
 /// Begins a transaction. For SQLite it has the right to write from the start, so that it cannot fail half-way because

@@ -1,6 +1,10 @@
-//! `chaingate check`: reports the errors of a configuration without starting the gateway.
+//! `chaingate check`: reports the errors of a configuration without starting the gateway, and with `--probe` asks everything that it
+//! names.
+
+mod probe; // what nodes, partners, the store and Redis say
 
 use ::console::SignUpMode;
+use clap::Args;
 use resources::unix_seconds;
 
 use super::certificate::CertificateExpiry;
@@ -8,8 +12,18 @@ use super::{ConfigOptions, console_server, say};
 use crate::config::Config;
 use crate::source::{self, ArchiveCheck};
 
-pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
-    let (config, _) = settings.load()?;
+/// Check a configuration without starting the gateway
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// Ask every node, partner, the store and Redis, too, and say what is wrong with each; nothing is changed
+    #[arg(long)]
+    probe: bool,
+    #[command(flatten)]
+    settings: ConfigOptions,
+}
+
+pub(super) fn run(arguments: CheckArguments) -> Result<(), String> {
+    let (config, _) = arguments.settings.load()?;
     if let Some(why) = config.listen.unusable_address().or_else(|| console_server::unusable_address(&config))
     {
         return Err(why);
@@ -26,7 +40,7 @@ pub(super) fn run(settings: ConfigOptions) -> Result<(), String> {
         ArchiveCheck::Ok => say("configuration OK"),
         ArchiveCheck::InUse(why) => say(&format!("configuration OK; the archive was not checked: {why}")),
     }
-    Ok(())
+    if arguments.probe { probe::run(&config) } else { Ok(()) }
 }
 
 /// A warning if the certificate has to be renewed soon, and an error if it has expired.

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use crate::call::BlockId;
+use crate::call::{BlockId, Fault};
 
 use super::dial::{Dialer, NodeStream};
 use super::endpoint::Endpoint;
@@ -27,6 +27,9 @@ use crate::raw::hex::Hex;
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a node may take to confirm a subscription.
+const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection without messages is pinged after this time, and closed after as long again.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -52,6 +55,52 @@ pub(crate) fn pushed_heads(endpoint: Endpoint, task: SupervisedTask) -> watch::R
     receiver
 }
 
+/// Whether a node lets us subscribe to its new heads.
+pub(crate) async fn check_heads(endpoint: &Endpoint) -> Result<(), Fault> {
+    let mut socket = subscribe(endpoint, &dialer(endpoint)).await?;
+    let reply = timeout(SUBSCRIBED_WITHIN, socket.next()).await.map_err(|_| Fault::Timeout)?;
+    match reply {
+        Some(Ok(Message::Text(text))) if serde_json::from_str::<Subscribed>(&text).is_ok() => Ok(()),
+        Some(Ok(Message::Text(_))) => Err(Fault::Refused),
+        Some(Ok(_)) => Err(Fault::Garbled),
+        Some(Err(_)) | None => Err(Fault::Closed),
+    }
+}
+
+/// The reply to a subscription: its id. A node that does not have this one replies with an error.
+#[derive(Deserialize)]
+struct Subscribed {
+    #[serde(rename = "result")]
+    _id: String,
+}
+
+fn dialer(endpoint: &Endpoint) -> Dialer {
+    Dialer::new(endpoint, None, Purpose::Heads, CONNECT_TIMEOUT)
+}
+
+/// Connects, and asks for the new heads.
+async fn subscribe(
+    endpoint: &Endpoint,
+    dialer: &Dialer,
+) -> Result<WebSocketStream<Box<dyn NodeStream>>, Fault> {
+    let stream = dialer.dial().await?.stream;
+    let mut request = endpoint.url().into_client_request().map_err(|_| Fault::Garbled)?;
+    for (name, value) in endpoint.headers() {
+        request.headers_mut().insert(name, value.clone());
+    }
+    let limits = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    let handshake = client_async_with_config(request, stream, Some(limits));
+    let shaken = timeout(CONNECT_TIMEOUT, handshake).await.map_err(|_| Fault::Timeout)?;
+    let (mut socket, _) = shaken.map_err(|error| match error {
+        Error::Http(response) => Fault::Status(response.status().as_u16()),
+        _ => Fault::Garbled,
+    })?;
+    socket.send(Message::text(SUBSCRIBE)).await.map_err(|_| Fault::Closed)?;
+    Ok(socket)
+}
+
 struct Listener {
     endpoint: Endpoint,
     dialer: Dialer,
@@ -62,13 +111,13 @@ struct Listener {
 
 impl Listener {
     fn new(endpoint: Endpoint, heads: watch::Sender<Option<BlockId>>) -> Self {
-        let dialer = Dialer::new(&endpoint, None, Purpose::Heads, CONNECT_TIMEOUT);
+        let dialer = dialer(&endpoint);
         Self { endpoint, dialer, heads, pause: PAUSE_MIN, outage: OutageLog::default() }
     }
 
     async fn listen(mut self) {
         loop {
-            if let Some(socket) = self.connect().await {
+            if let Ok(socket) = subscribe(&self.endpoint, &self.dialer).await {
                 self.report_heads(socket).await;
             }
             if let Some(failures) = self.outage.record_failure("newHeads", Instant::now()) {
@@ -78,21 +127,6 @@ impl Listener {
             sleep(self.pause).await;
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
-    }
-
-    async fn connect(&self) -> Option<WebSocketStream<Box<dyn NodeStream>>> {
-        let stream = self.dialer.dial().await.ok()?.stream;
-        let mut request = self.endpoint.url().into_client_request().ok()?;
-        for (name, value) in self.endpoint.headers() {
-            request.headers_mut().insert(name, value.clone());
-        }
-        let limits = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_BYTES_MAX))
-            .max_frame_size(Some(MESSAGE_BYTES_MAX));
-        let handshake = client_async_with_config(request, stream, Some(limits));
-        let (mut socket, _) = timeout(CONNECT_TIMEOUT, handshake).await.ok()?.ok()?;
-        socket.send(Message::text(SUBSCRIBE)).await.ok()?;
-        Some(socket)
     }
 
     /// Reports heads until the connection ends.

@@ -99,6 +99,10 @@ impl ChainAgreement {
         }
     }
 
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled.borrow().is_some()
+    }
+
     /// Whether a node is of another chain than ours, as far as that is settled.
     pub(super) fn differs(&self, theirs: Identity) -> Option<ExclusionReason> {
         let ours = (*self.settled.borrow()).unwrap_or(theirs);

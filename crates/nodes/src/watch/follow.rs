@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::chain::Identity;
-use super::questions::{BlockSelector, Questions};
+use super::questions::{BlockSelector, NodeIntroduction, Questions};
 use super::{ExclusionReason, HeadHint, WatchContext, Watched, log_exclusion};
 use crate::call::{BlockId, Fault};
 use crate::node_fault::NodeFault;
@@ -55,13 +55,6 @@ enum WatcherStep {
     Follow,
     Lost,
     Excluded(ExclusionReason),
-}
-
-/// The statements of a node about itself before it is followed.
-struct NodeIntroduction {
-    identity: Identity,
-    is_syncing: bool,
-    other_checkpoint: Option<ExclusionReason>,
 }
 
 /// The watcher of one node.
@@ -118,7 +111,8 @@ impl<W: Watched> NodeWatcher<W> {
 
     /// Asks the node for its identity, before any of its blocks count.
     async fn identify(&mut self) -> WatcherStep {
-        let NodeIntroduction { identity, is_syncing, other_checkpoint } = match self.introduction().await {
+        let introduction = self.questions().introduction(self.context.settings.checkpoint).await;
+        let NodeIntroduction { identity, is_syncing, other_checkpoint } = match introduction {
             Ok(introduction) => introduction,
             Err(fault) => return self.record_fault(fault),
         };
@@ -143,14 +137,6 @@ impl<W: Watched> NodeWatcher<W> {
         self.head = None;
         self.admit();
         WatcherStep::Follow
-    }
-
-    async fn introduction(&self) -> Result<NodeIntroduction, NodeFault> {
-        let questions = self.questions();
-        let (chain_id, is_syncing, genesis) =
-            tokio::try_join!(questions.chain_id(), questions.is_syncing(), questions.genesis())?;
-        let other_checkpoint = questions.other_checkpoint(self.context.settings.checkpoint).await?;
-        Ok(NodeIntroduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
     }
 
     /// Whether the node is of another chain than the one that was agreed on.
@@ -301,10 +287,8 @@ impl<W: Watched> NodeWatcher<W> {
 
     /// Polls the node's newest block, and reports it to the view if it is another one than before.
     async fn poll(&mut self) -> Result<(), NodeFault> {
-        let latest = self.questions().block(BlockSelector::Latest).await?.ok_or_else(|| {
-            let latest = Some("latest".to_owned());
-            NodeFault::of_answer(Fault::Refused, "eth_getBlockByNumber", latest, "it is null")
-        })?;
+        let latest = self.questions().block(BlockSelector::Latest).await?;
+        let latest = latest.ok_or_else(NodeFault::no_newest_block)?;
         self.polls_since_marks += 1;
         if self.head == Some(latest.id) {
             // Marks may change without a new head.

@@ -8,9 +8,8 @@ use resources::DAY_S;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::chain::Identity;
-use super::questions::Questions;
+use super::questions::{NodeIntroduction, Questions};
 use super::{ExclusionReason, WatchContext, Watched, log_exclusion};
-use crate::node_fault::NodeFault;
 use crate::outage_log::OutageLog;
 use crate::partner::PartnerTerms;
 
@@ -66,8 +65,11 @@ impl<W: Watched> PartnerWatcher<W> {
 
     /// Asks which chain it is of, and for its block of the checkpoint's number.
     async fn probe(&mut self) {
-        match self.introduction().await {
-            Ok((identity, other_checkpoint)) => {
+        let WatchContext { settings, headers, .. } = &*self.context;
+        let questions =
+            Questions { node: &*self.node, timeout: ANSWER_TIME_MAX, headers, shows_presence: true };
+        match questions.partner_introduction(settings.checkpoint).await {
+            Ok(NodeIntroduction { identity, other_checkpoint, .. }) => {
                 (self.identity, self.other_checkpoint) = (Some(identity), other_checkpoint);
                 self.outage.log_recovery(self.node.name());
                 self.node.record_poll(Ok(()));
@@ -80,14 +82,6 @@ impl<W: Watched> PartnerWatcher<W> {
                 self.node.record_poll(Err(fault));
             }
         }
-    }
-
-    async fn introduction(&self) -> Result<(Identity, Option<ExclusionReason>), NodeFault> {
-        let WatchContext { settings, headers, .. } = &*self.context;
-        let questions =
-            Questions { node: &*self.node, timeout: ANSWER_TIME_MAX, headers, shows_presence: true };
-        let identity = Identity { chain_id: questions.chain_id().await?, genesis: None };
-        Ok((identity, questions.other_checkpoint(settings.checkpoint).await?))
     }
 
     /// Lets it be asked if it is of the chain of the own nodes, as far as that is known.

@@ -151,6 +151,15 @@ impl<W: Watched> Prober<W> {
     }
 }
 
+/// The lowest block with state, by one search. `None` if not even `head` has it.
+pub(super) async fn find_lowest_state<W: Watched>(
+    questions: &Questions<'_, W>,
+    head: u64,
+) -> Result<Option<u64>, NodeFault> {
+    let lowest_sent = lowest_sent(questions, head).await?;
+    lowest_state(questions, lowest_sent.as_ref(), head).await
+}
+
 /// The lowest transaction that shows whether a node has the state of its block and of those above, as far as is looked.
 async fn lowest_sent<W: Watched>(
     questions: &Questions<'_, W>,

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::chain::Identity;
 use super::header::{self, HeaderCheck, ReportedBlockFault};
 use super::{ExclusionReason, Watched};
 use crate::call::{Ask, BlockId, Class, Fault, Needs, RpcCall, RpcReply};
@@ -82,7 +83,34 @@ pub(super) struct Questions<'a, W> {
     pub(super) shows_presence: bool,
 }
 
+/// What a node says about itself before it is followed or asked.
+pub(super) struct NodeIntroduction {
+    pub(super) identity: Identity,
+    pub(super) is_syncing: bool,
+    pub(super) other_checkpoint: Option<ExclusionReason>,
+}
+
 impl<W: Watched> Questions<'_, W> {
+    pub(super) async fn introduction(
+        &self,
+        checkpoint: Option<BlockId>,
+    ) -> Result<NodeIntroduction, NodeFault> {
+        let (chain_id, is_syncing, genesis) =
+            tokio::try_join!(self.chain_id(), self.is_syncing(), self.genesis())?;
+        let other_checkpoint = self.other_checkpoint(checkpoint).await?;
+        Ok(NodeIntroduction { identity: Identity { chain_id, genesis }, is_syncing, other_checkpoint })
+    }
+
+    /// The same of a partner, each of whose answers costs money.
+    pub(super) async fn partner_introduction(
+        &self,
+        checkpoint: Option<BlockId>,
+    ) -> Result<NodeIntroduction, NodeFault> {
+        let identity = Identity { chain_id: self.chain_id().await?, genesis: None };
+        let other_checkpoint = self.other_checkpoint(checkpoint).await?;
+        Ok(NodeIntroduction { identity, is_syncing: false, other_checkpoint })
+    }
+
     pub(super) async fn chain_id(&self) -> Result<u64, NodeFault> {
         let result = self.result(watcher_call("eth_chainId", "[]".to_owned())).await?;
         let id = serde_json::from_slice::<U64>(&result);
