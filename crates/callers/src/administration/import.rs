@@ -70,7 +70,7 @@ impl Administration {
         }
         let mut change = self.store().begin_change().await?;
         let mut import =
-            Import { hash_key: change.hash_key().await?, now: unix_seconds(), places: HashMap::new() };
+            KeyImporter { hash_key: change.hash_key().await?, now: unix_seconds(), places: HashMap::new() };
         let mut imported = ImportedKeys::default();
         for (place, key) in keys.iter().enumerate() {
             match import.add(self, &mut change, actor, (place, key)).await {
@@ -96,7 +96,7 @@ impl Administration {
 }
 
 /// An import that has begun.
-struct Import<'a> {
+struct KeyImporter<'a> {
     hash_key: HashKey,
     now: i64,
     /// The place of each key in the list.
@@ -109,7 +109,7 @@ enum Added {
     Nothing,
 }
 
-impl<'a> Import<'a> {
+impl<'a> KeyImporter<'a> {
     async fn add(
         &mut self,
         administration: &Administration,
