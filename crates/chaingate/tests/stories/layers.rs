@@ -54,6 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "http_server",
             "jsonrpc",
             "methods",
+            "nodes",
             "remote",
             "resources",
             "settings",

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use callers::RedisUrl;
 use nodes::{NodeInspection, PoolInspection};
-use remote::{StateMode, inspect_nodes};
+use remote::inspect_nodes;
+use remote::settings::StateMode;
 use resources::{counted, unix_seconds};
 use store::{StoreInspection, StoreLocation};
 use tokio::time::timeout;
