@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nodes::NodeId;
 use remote::{FollowThread, PoolSource, StartedPool};
 use resources::{DiskHealth, MemoryBudget, ThreadPool};
-use sources::{AnswerLimits, Cache, SnapshotSource, Source};
+use sources::{AnswerLimits, Cache, CurrentLimits, SnapshotSource, Source};
 
 use crate::archive_source::ArchiveSource;
 use crate::chain::Chain;
@@ -80,6 +80,7 @@ pub struct Answers {
     threads: Arc<ThreadPool>,
     cache: Arc<Cache>,
     timings: Arc<Timings>,
+    limits: CurrentLimits,
     /// The file of the archive, if there is one.
     archive_file: Option<PathBuf>,
 }
@@ -105,6 +106,8 @@ impl Answers {
         let timings = Arc::<Timings>::default();
         let cache = Arc::new(Cache::new(limits.cache_bytes_max));
         let archive_file = sources.archive().map(|archive| archive.path().to_owned());
+        let current = CurrentLimits::from(limits);
+        let limits = current.clone();
         let (source, started) = match sources {
             Sources::Embedded(source) => (Some(source), None),
             Sources::Remote(started) => {
@@ -122,7 +125,29 @@ impl Answers {
             follower = source.start_following(&supervisor)?;
             remote = Some(Box::new(source));
         }
-        Ok(Self { _follower: follower, embedded, remote, threads, cache, timings, archive_file })
+        Ok(Self {
+            _follower: follower,
+            embedded,
+            remote,
+            threads,
+            cache,
+            timings,
+            limits: current,
+            archive_file,
+        })
+    }
+
+    /// The limits as they are now.
+    pub fn limits(&self) -> &CurrentLimits {
+        &self.limits
+    }
+
+    /// Calls that begin from now on have these limits.
+    pub fn change_limits(&self, limits: &AnswerLimits) {
+        self.limits.replace(limits);
+        if let Some(embedded) = &self.embedded {
+            embedded.source().change_limits(limits);
+        }
     }
 
     /// The chain as it is now. A request takes it once, so that all its calls see the same chain.

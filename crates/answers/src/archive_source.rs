@@ -11,7 +11,8 @@ use alloy_primitives::{B256, U256};
 use archive::{Archive, Snapshot, StateSource, StoreError};
 use methods::{BlockRef, GatewayQuery, Query, StateQuery, StateValue};
 use sources::{
-    AnswerBudget, AnswerLimits, ChainView, Failure, Json, PriorityFee, Provenance, SnapshotSource, Source,
+    AnswerBudget, AnswerLimits, ChainView, CurrentLimits, Failure, Json, PriorityFee, Provenance,
+    SnapshotSource, Source,
 };
 use tokio::sync::watch;
 
@@ -53,7 +54,7 @@ struct ArchiveSnapshot {
 /// State that all snapshots of an archive share.
 #[derive(Debug)]
 struct ArchiveContext {
-    limits: AnswerLimits,
+    limits: CurrentLimits,
     priority_fee: PriorityFee,
 }
 
@@ -64,7 +65,8 @@ impl ArchiveSource {
     }
 
     /// The limits are those of the answer step.
-    pub fn new(archive: Arc<Archive>, limits: AnswerLimits) -> Self {
+    pub fn new(archive: Arc<Archive>, limits: impl Into<CurrentLimits>) -> Self {
+        let limits = limits.into();
         let context = Arc::new(ArchiveContext { limits, priority_fee: PriorityFee::default() });
         let commits = watch::Sender::new(0);
         let counted = commits.clone();
@@ -81,6 +83,10 @@ impl SnapshotSource for ArchiveSource {
 
     fn commits(&self) -> Option<watch::Receiver<u64>> {
         Some(self.commits.subscribe())
+    }
+
+    fn change_limits(&self, limits: &AnswerLimits) {
+        self.context.limits.replace(limits);
     }
 
     fn own_archive(&self) -> Option<&Arc<Archive>> {
@@ -120,6 +126,7 @@ impl Source for ArchiveSnapshot {
         out: &mut Vec<u8>,
     ) -> Result<Provenance, Failure> {
         let ArchiveContext { limits, priority_fee } = &*self.context;
+        let limits = &limits.now();
         let asked = ArchiveReader { snapshot: &self.snapshot, limits, priority_fee, budget };
         asked.answer(query, &mut Json(out)).map(Provenance::archive)
     }

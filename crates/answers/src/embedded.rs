@@ -13,8 +13,8 @@ use methods::{BlockRef, DeadlineKind, Query, WorkPlacement};
 use remote::PinnedCall;
 use resources::{AccountId, ChargedReaders, MemoryBudget, ThreadPool};
 use sources::{
-    Answer, AnswerBudget, AnswerLimits, Cache, CacheKey, CacheLookup, CachedAnswer, Failure, Flights, Origin,
-    Provenance, ReplyCharge, SharedAnswer, SnapshotSource, Source, Verification,
+    Answer, AnswerBudget, Cache, CacheKey, CacheLookup, CachedAnswer, CurrentLimits, Failure, Flights,
+    Origin, Provenance, ReplyCharge, SharedAnswer, SnapshotSource, Source, Verification,
 };
 
 use super::inline_try::InlineTries;
@@ -31,7 +31,7 @@ pub(super) struct Embedded {
     inline_tries: InlineTries,
     memory: MemoryBudget,
     timings: Arc<Timings>,
-    limits: AnswerLimits,
+    limits: CurrentLimits,
 }
 
 impl Embedded {
@@ -41,7 +41,7 @@ impl Embedded {
         cache: Arc<Cache>,
         memory: MemoryBudget,
         timings: Arc<Timings>,
-        limits: AnswerLimits,
+        limits: CurrentLimits,
     ) -> Self {
         let (flights, inline_tries) = (Arc::default(), InlineTries::default());
         Self { source, threads, flights, cache, inline_tries, memory, timings, limits }
@@ -141,10 +141,11 @@ impl Embedded {
 
     /// How long heavy work may take, and what is said when it takes longer.
     fn time(&self, deadline: DeadlineKind) -> (Duration, Failure) {
+        let limits = self.limits.now();
         match deadline {
-            DeadlineKind::Logs => (self.limits.log_timeout, Failure::QueryTimeout),
-            DeadlineKind::Call => (self.limits.call_timeout, Failure::CallTimeout(self.limits.call_timeout)),
-            DeadlineKind::Fees | DeadlineKind::Block => (self.limits.call_timeout, Failure::QueryTimeout),
+            DeadlineKind::Logs => (limits.log_timeout, Failure::QueryTimeout),
+            DeadlineKind::Call => (limits.call_timeout, Failure::CallTimeout(limits.call_timeout)),
+            DeadlineKind::Fees | DeadlineKind::Block => (limits.call_timeout, Failure::QueryTimeout),
         }
     }
 

@@ -14,6 +14,7 @@ use resources::MonoTime;
 
 use crate::account::Account;
 use crate::api_key::ApiKey;
+use crate::configured_key::{ConfiguredKey, sha256};
 use crate::feed_status::FeedStatus;
 use crate::hashed_secret::keyed_hash;
 use crate::key_settings::KeySettings;
@@ -107,7 +108,7 @@ impl Directory {
     }
 
     pub fn each_key(&self, mut each: impl FnMut(&Arc<ApiKey>)) {
-        self.configured.load().keys.values().for_each(&mut each);
+        self.configured.load().each().for_each(&mut each);
         if let Some(stored) = &*self.stored.load() {
             stored.each(each);
         }
@@ -155,31 +156,39 @@ impl Directory {
 struct ConfiguredKeys {
     hash_secret: [u64; 2],
     keys: HashMap<u128, Arc<ApiKey>>,
+    /// Those of which the configuration has only the SHA-256 hash, by that. They are not among `keys`: the hash would be a key there.
+    hashed_keys: HashMap<u128, Arc<ApiKey>>,
     /// The names of all accounts.
     accounts: HashSet<String>,
 }
 
 impl std::fmt::Debug for ConfiguredKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfiguredKeys").field("keys", &self.keys.len()).finish_non_exhaustive()
+        f.debug_struct("ConfiguredKeys").field("keys", &self.each().count()).finish_non_exhaustive()
     }
 }
 
 impl ConfiguredKeys {
     fn new(static_keys: &[StaticKey]) -> Self {
-        let none = Self { hash_secret: rand::random(), keys: HashMap::new(), accounts: HashSet::new() };
-        none.replaced(static_keys, MonoTime::default())
+        Self::without_keys(rand::random()).replaced(static_keys, MonoTime::default())
+    }
+
+    fn without_keys(hash_secret: [u64; 2]) -> Self {
+        Self { hash_secret, keys: HashMap::new(), hashed_keys: HashMap::new(), accounts: HashSet::new() }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Arc<ApiKey>> {
+        self.keys.values().chain(self.hashed_keys.values())
     }
 
     /// Other keys in the place of these.
     fn replaced(&self, static_keys: &[StaticKey], now: MonoTime) -> Self {
-        let names = static_keys.iter().map(|entry| entry.account.clone());
-        let (hash_secret, keys, names) = (self.hash_secret, HashMap::new(), names.collect());
-        let mut configured = Self { hash_secret, keys, accounts: names };
+        let mut configured = Self::without_keys(self.hash_secret);
+        configured.accounts = static_keys.iter().map(|entry| entry.account.clone()).collect();
         let keys_before: HashMap<_, _> =
-            self.keys.values().map(|key| ((&*key.account.name, &*key.name), key)).collect();
+            self.each().map(|key| ((&*key.account.name, &*key.name), key)).collect();
         let mut accounts: HashMap<&str, Arc<Account>> =
-            self.keys.values().map(|key| (&*key.account.name, Arc::clone(&key.account))).collect();
+            self.each().map(|key| (&*key.account.name, Arc::clone(&key.account))).collect();
         for entry in static_keys {
             let account = accounts
                 .entry(&entry.account)
@@ -191,14 +200,18 @@ impl ConfiguredKeys {
                 (new, _) => new.clone(),
             };
             let key = ApiKey::configured(&entry.name, Arc::clone(account), settings);
-            configured.keys.insert(keyed_hash(hash_secret, entry.key.as_bytes()), Arc::new(key));
+            let (keys, bytes) = match &entry.key {
+                ConfiguredKey::Plain(key) => (&mut configured.keys, key.as_bytes()),
+                ConfiguredKey::Sha256(hash) => (&mut configured.hashed_keys, &hash[..]),
+            };
+            keys.insert(keyed_hash(self.hash_secret, bytes), Arc::new(key));
         }
         configured
     }
 
     /// Accounts and keys of the configuration are the same on two instances if they have the same names.
     fn share_limits(&self, shared: &Arc<SharedLimits>) {
-        for key in self.keys.values() {
+        for key in self.each() {
             let account = &key.account;
             account.credit_limits.share_as(&format!("static-account:{}", account.name), shared);
             if let Some(settings) = &key.settings {
@@ -209,7 +222,12 @@ impl ConfiguredKeys {
     }
 
     fn find(&self, key: &[u8]) -> Option<&Arc<ApiKey>> {
-        self.keys.get(&keyed_hash(self.hash_secret, key))
+        let hashed = |bytes: &[u8]| keyed_hash(self.hash_secret, bytes);
+        let in_hashed_keys = || match self.hashed_keys.is_empty() {
+            true => None,
+            false => self.hashed_keys.get(&hashed(&sha256(key))),
+        };
+        self.keys.get(&hashed(key)).or_else(in_hashed_keys)
     }
 }
 
@@ -234,6 +252,20 @@ mod tests {
         for other in ["", "s3cret-ke", "s3cret-keyy", "S3cret-key", "s3cret-key\0"] {
             assert!(directory.find(other.as_bytes()).is_none(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_hash_and_the_hash_is_no_key() {
+        let key = ConfiguredKey::Sha256(ConfiguredKey::from("s3cret-key").sha256());
+        let directory = Directory::new(&[StaticKey { key: key.clone(), ..static_key() }]);
+        assert!(directory.find(b"s3cret-key").is_some());
+        let text = const_hex::encode(key.sha256());
+        for other in [&key.sha256()[..], text.as_bytes(), b"s3cret-kex"] {
+            assert!(directory.find(other).is_none(), "{other:?}");
+        }
+        let mut names = Vec::new();
+        directory.each_key(|key| names.push(key.name.clone()));
+        assert_eq!(names.len(), 1);
     }
 
     #[test]

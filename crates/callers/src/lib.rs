@@ -25,6 +25,7 @@ mod key_settings; // restrictions of one key
 mod key_fields; // one row per setting of a key
 mod key_rules; // the same as plain data
 mod stored_settings; // the settings of stored keys
+mod configured_key; // a key of the configuration file, or its hash
 mod static_key; // keys of the configuration file
 mod account; // accounts and their limits
 mod api_key; // keys that callers use
@@ -40,6 +41,7 @@ mod partner_calls; // calls to partners, which cost money
 
 pub use account::Account;
 pub use api_key::{API_KEY_BYTES_MAX, ApiKey, KeyId};
+pub use configured_key::ConfiguredKey;
 pub use denied::{Denied, KeyRestriction};
 pub use directory::Directory;
 pub use feed::{CallersFeed, ChangeEffect, FeedConfig, FeedHandle};

@@ -7,7 +7,7 @@ use methods::Network;
 use serde_json::{Map, Value, json};
 use settings::Section;
 
-use crate::api_key::API_KEY_BYTES_MAX;
+use crate::configured_key::ConfiguredKey;
 use crate::hashed_secret::HashedSecret;
 use crate::key_fields::{KEY_FIELDS, KeyField, KeyFieldKind};
 use crate::key_rules::{KeyRuleError, KeyRules};
@@ -16,7 +16,7 @@ use crate::plans::{Plan, Plans};
 
 /// A key of the configuration file.
 pub struct StaticKey {
-    pub key: String,
+    pub key: ConfiguredKey,
     /// The name of the key in logs.
     pub name: String,
     pub account: String,
@@ -27,7 +27,7 @@ pub struct StaticKey {
 impl StaticKey {
     /// Whether it is the key of the demo chain.
     pub fn is_demo(&self) -> bool {
-        self.key == DEMO_KEY
+        self.key.sha256() == ConfiguredKey::from(DEMO_KEY).sha256()
     }
 }
 
@@ -57,12 +57,12 @@ pub fn read_keys(root: &mut Section<'_>, plans: &Plans, network: &Network) -> Ve
 
 /// Adds the default key of the demo chain, unless the configuration has it.
 pub fn add_demo_key(keys: &mut Vec<StaticKey>, plans: &Plans) {
-    if keys.iter().any(|key| key.key == DEMO_KEY) {
+    if keys.iter().any(StaticKey::is_demo) {
         return;
     }
     let Some(plan) = plans.named("custom") else { return };
-    let demo = || DEMO_KEY.to_owned();
-    keys.push(StaticKey { key: demo(), name: demo(), account: demo(), plan: plan.clone(), settings: None });
+    let (key, demo) = (DEMO_KEY.into(), || DEMO_KEY.to_owned());
+    keys.push(StaticKey { key, name: demo(), account: demo(), plan: plan.clone(), settings: None });
 }
 
 fn read_one(
@@ -71,19 +71,7 @@ fn read_one(
     plans: &Plans,
     network: &Network,
 ) -> Option<StaticKey> {
-    let key = section.required_text("key", "a long random text, which callers put into the path of the URL");
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let wrong = key.as_deref().and_then(|key| match key.len() {
-        0 => Some("must not be empty".to_owned()),
-        _ if !key.bytes().all(is_allowed) => Some("must be letters, digits, - and _".to_owned()),
-        length if length > API_KEY_BYTES_MAX => {
-            Some(format!("must have at most {API_KEY_BYTES_MAX} characters"))
-        }
-        _ => None,
-    });
-    if let Some(wrong) = wrong {
-        section.error("key", &wrong);
-    }
+    let key = ConfiguredKey::read(section);
     let name = section.text("name", &format!("key-{position}"));
     let account = section.text("account", &format!("account of key {position}"));
     let plan = section.text("plan", "custom");
@@ -98,8 +86,9 @@ fn read_one(
 
 /// Reports conflicts of a key with the keys before it.
 fn check_against_others(section: &mut Section<'_>, key: &StaticKey, before: &[StaticKey]) {
-    if before.iter().any(|other| other.key == key.key) {
-        section.error("key", "duplicate key");
+    if before.iter().any(|other| other.key.sha256() == key.key.sha256()) {
+        let written = if matches!(key.key, ConfiguredKey::Plain(_)) { "key" } else { "key_hash" };
+        section.error(written, "duplicate key");
     }
     let siblings = || before.iter().filter(|other| other.account == key.account);
     if siblings().any(|other| other.name == key.name) {

@@ -20,6 +20,7 @@ mod restore; // chaingate restore
 mod step_display; // how far a long command is
 mod method_forms; // methods as forms of the console
 mod serve; // chaingate serve
+mod stop; // the end of chaingate serve
 mod service_manager; // systemd, which starts and watches the gateway
 mod signals; // SIGTERM, Ctrl-C, SIGHUP, SIGUSR1, SIGUSR2
 mod verify; // chaingate verify
@@ -51,7 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve callers (default command)
-    Serve(ConfigOptions),
+    Serve(serve::ServeOptions),
     Check(check::CheckArguments),
     Import(import::ImportArguments),
     Backup(backup::BackupArguments),
@@ -121,8 +122,8 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let done = |()| ExitCode::SUCCESS;
     let result = match cli.command {
-        None => serve::run(cli.settings),
-        Some(Command::Serve(settings)) => serve::run(settings),
+        None => serve::run(serve::ServeOptions { settings: cli.settings, take_over: false }),
+        Some(Command::Serve(options)) => serve::run(options),
         Some(Command::Check(arguments)) => check::run(arguments).map(done),
         Some(Command::Import(arguments)) => return import::run(arguments),
         Some(Command::Backup(arguments)) => backup::run(&arguments).map(done),

@@ -15,7 +15,7 @@ use callers::{CurrentPlans, FeedConfig, Plans, RedisUrl, StaticKey};
 use console::{
     AddressFile, AdminToken, AnnouncedListener, ConsoleAddress, ConsoleSettings, reachable_address,
 };
-use gateway::{AccessLog, AccessLogConfig, GatewayLimits, GatewayState, ListenConfig};
+use gateway::{AccessLog, AccessLogConfig, GatewayLimits, GatewayState, ListenConfig, log};
 use http_server::overlap;
 use methods::{Network, NetworkFamily};
 use remote::settings as remote;
@@ -29,6 +29,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Whether the kernel may write the memory of the process, with keys and secrets in it, to a core dump.
     pub core_dumps: bool,
+    /// What is logged, unless `RUST_LOG` says it.
+    pub log: String,
     pub network: Network,
     pub listen: ListenConfig,
     /// Where the console listens.
@@ -187,6 +189,7 @@ impl Config {
         let mut config = Self {
             data_dir: root.text("data_dir", "chaingate-data").into(),
             core_dumps: root.flag("core_dumps", false),
+            log: read_log_filter(root),
             listen: ListenConfig::read(&mut listen),
             console_address: ConsoleAddress::read(&mut listen),
             console: ConsoleSettings::read(&mut root.section("console"), &plans),
@@ -206,6 +209,17 @@ impl Config {
         }
         config
     }
+}
+
+fn read_log_filter(root: &mut Section<'_>) -> String {
+    let filter = root.text("log", "info");
+    if let Some(reason) = log::invalid_filter_reason(&filter) {
+        root.error(
+            "log",
+            &format!("must be a level, or levels of parts such as `info,gateway=debug`: {reason}"),
+        );
+    }
+    filter
 }
 
 /// How long accounts and keys are used without the store.

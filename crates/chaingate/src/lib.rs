@@ -12,6 +12,8 @@ pub mod reload; // the configuration file read again, while calls go on
 mod private_socket; // sockets for commands that need what the gateway has open
 mod import_socket; // imports into an archive that is being served
 mod backup; // copies of everything that a gateway needs
+mod listening_sockets; // sockets that are opened or inherited
+mod handover; // the listening sockets go to another process
 pub mod cli; // the command line
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Drop for PrivateSocket {
 }
 
 /// Binds a socket that only this user can ever open: it is created in a private directory, and moved once its permissions are set.
-fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn bind_private(data_dir: &Path, path: &Path) -> io::Result<UnixListener> {
     let folder = data_dir.join(format!(".{}", std::process::id()));
     // One of a killed process with the same id, which is usual in containers.
     match fs::remove_dir_all(&folder) {

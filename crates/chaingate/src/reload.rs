@@ -9,6 +9,8 @@ use std::sync::mpsc::SyncSender;
 use callers::{CurrentPlans, FeedHandle};
 use console::ReloadReport;
 use gateway::GatewayState;
+use gateway::log::LogFilterHandle;
+use http_server::ServedCertificate;
 use remote::change_nodes;
 use remote::settings::PoolConfig;
 use resources::Clock;
@@ -16,24 +18,31 @@ use tokio::sync::oneshot;
 
 use crate::config::Config;
 
-/// Sections and keys that a reload changes; `*` is every key of a section.
-const CHANGED_AT_ONCE: &[(&str, &str)] = &[
+/// Sections and keys that a reload changes; `*` is every key of a section. All others need a restart.
+const LIVE_KEYS: &[(&str, &str)] = &[
     ("key", "*"),
     ("plans", "*"),
+    ("methods", "*"),
+    ("limits", "*"),
     ("node", "*"),
     ("partner", "*"),
     ("listen", "tls_certificate"),
     ("listen", "tls_key"),
-    ("limits", "body_bytes_max"),
-    ("limits", "batch_calls_max"),
-    ("limits", "batch_reply_bytes_max"),
-    ("limits", "calls_in_flight_max"),
+    ("listen", "operator_hosts"),
+    ("", "log"),
 ];
 
+/// Keys of these sections from which threads and memory are made once.
+const RESTART_KEYS: &[(&str, &str)] =
+    &[("limits", "memory_bytes_max"), ("limits", "pool_threads"), ("limits", "pool_queue_max")];
+
 /// Whether a reload changes this key, or a restart is needed. `section` is without the number of an entry of a list.
-pub fn is_changed_at_once(section: &str, key: &str) -> bool {
+pub fn is_live(section: &str, key: &str) -> bool {
     let section = section.split(['.', ' ']).next().unwrap_or_default();
-    CHANGED_AT_ONCE.iter().any(|(of, name)| *of == section && (*name == key || *name == "*"))
+    let is_in = |keys: &[(&str, &str)]| {
+        keys.iter().any(|(of, name)| *of == section && (*name == key || *name == "*"))
+    };
+    is_in(LIVE_KEYS) && !is_in(RESTART_KEYS)
 }
 
 /// The outcome of a reload; an error has every mistake of the file with its line.
@@ -57,11 +66,18 @@ pub fn request(requests: &SyncSender<ReloadRequest>) -> impl Future<Output = Rel
 /// Reads the configuration and the text of its file, as the process was told to at its start.
 pub type ReadConfig = Box<dyn Fn() -> Result<(Config, String), String> + Send + Sync>;
 
+/// What a reload changes.
+#[derive(Debug)]
+pub struct ReloadTarget {
+    pub gateway: Arc<GatewayState>,
+    pub feed: FeedHandle,
+    pub log: LogFilterHandle,
+}
+
 /// Brings a running gateway to the configuration that its file has now.
 pub struct Reloader {
     read: ReadConfig,
-    gateway: Arc<GatewayState>,
-    feed: FeedHandle,
+    target: ReloadTarget,
     plans: CurrentPlans,
     /// The text of the file at the start, which is in effect for all keys that a reload cannot change.
     started: String,
@@ -82,16 +98,10 @@ impl std::fmt::Debug for Reloader {
 
 impl Reloader {
     /// `config` and `text` are the configuration in effect and the text of its file.
-    pub fn new(
-        read: ReadConfig,
-        config: &Config,
-        text: String,
-        gateway: Arc<GatewayState>,
-        feed: FeedHandle,
-    ) -> Self {
+    pub fn new(read: ReadConfig, config: &Config, text: String, target: ReloadTarget) -> Self {
         let running = RunningConfig { text: text.clone(), remote: config.remote.clone() };
         let plans = config.plans.clone();
-        Self { read, gateway, feed, plans, started: text, running }
+        Self { read, target, plans, started: text, running }
     }
 
     /// Reads the file again. Blocks until the new nodes are known or a timeout is over, because the old ones serve until then.
@@ -110,29 +120,37 @@ impl Reloader {
     fn change(&mut self, config: &Config, text: String) -> ReloadOutcome {
         let mut report = report(&self.started, &self.running.text, &text);
         self.add_keys_that_need_a_restart(&mut report, config);
-        // Steps that can fail come first.
-        if let (Some(certificate), Some(files)) = (self.gateway.certificate(), &config.listen.server.tls) {
-            let _is_another = certificate.replace(files).map_err(|error| error.to_string())?;
+        let ReloadTarget { gateway, feed, log } = &self.target;
+        // Steps that can fail come first, so that an error changes nothing.
+        let mut certificate = None;
+        if let (Some(served), Some(files)) = (gateway.certificate(), &config.listen.server.tls) {
+            certificate = Some((served, ServedCertificate::read(files).map_err(|error| error.to_string())?));
         }
-        if let Some(remote) = self.gateway.answers().remote()
+        if let Some(remote) = gateway.answers().remote()
             && !config.remote.nodes.is_empty()
         {
             change_nodes(remote.pool(), &self.running.remote, &config.remote)?;
             self.running.remote = config.remote.clone();
         }
-        self.gateway.callers().replace_configured(&config.keys, Clock::default().now());
-        self.gateway.change_request_limits(config.limits.http);
+        if let Some((served, read)) = certificate {
+            served.replace_with(read);
+        }
+        gateway.callers().replace_configured(&config.keys, Clock::default().now());
+        gateway.change_settings(&config.limits, &config.network);
+        gateway.change_operator_hosts(&config.listen.operator.hosts);
+        log.change(&config.log);
         // The accounts of the store, and those who change them, have the plans of the start, which are replaced in place.
         self.plans.replace(config.plans.now());
-        self.feed.apply_plans();
+        feed.apply_plans();
         self.running.text = text;
         Ok(report)
     }
 
     /// Adds keys to `needs_restart` that a reload can change in general, but not on this gateway.
     fn add_keys_that_need_a_restart(&self, report: &mut ReloadReport, config: &Config) {
-        let keeps_tls = self.gateway.certificate().is_some() == config.listen.server.tls.is_some();
-        let keeps_source = self.gateway.answers().remote().is_some() != config.remote.nodes.is_empty();
+        let gateway = &self.target.gateway;
+        let keeps_tls = gateway.certificate().is_some() == config.listen.server.tls.is_some();
+        let keeps_source = gateway.answers().remote().is_some() != config.remote.nodes.is_empty();
         for (keys, is_kept) in
             [("listen.tls_", keeps_tls), ("node ", keeps_source), ("partner ", keeps_source)]
         {
@@ -155,7 +173,7 @@ impl Reloader {
 fn report(started: &str, before: &str, after: &str) -> ReloadReport {
     let is_at_once = |path: &String| {
         let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
-        is_changed_at_once(section, key)
+        is_live(section, key)
     };
     let mut changed = differences(before, after);
     changed.retain(is_at_once);

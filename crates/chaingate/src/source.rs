@@ -1,9 +1,10 @@
 //! Opens the archive or the nodes that the configuration names.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use answers::{ArchiveSource, Sources};
-use archive::{Archive, OpenError};
+use archive::{ARCHIVE_FILE, Archive, BLOCKS_FILE, OpenError};
 use demo;
 
 use methods::{Checkpoint, Network};
@@ -19,21 +20,48 @@ pub fn open(
     supervisor: &Supervisor,
     progress: impl FnMut(u64, u64),
 ) -> Result<Sources, String> {
-    if config.remote.nodes.is_empty() {
+    open_after(config, supervisor, |_| Ok(()), progress)
+}
+
+/// Opens the nodes of the configuration, or the archive if there are none. Calls `before_files` before files are opened that only one
+/// process can open. It is told whether the head of the nodes is awaited that are watched by then.
+pub(crate) fn open_after(
+    config: &Config,
+    supervisor: &Supervisor,
+    before_files: impl FnOnce(&dyn Fn() -> bool) -> Result<(), String>,
+    progress: impl FnMut(u64, u64),
+) -> Result<Sources, String> {
+    let (remote, data_dir) = (&config.remote, &config.data_dir);
+    if remote.nodes.is_empty() {
+        before_files(&|| false)?;
         return open_archive(config, progress).map(Sources::from);
     }
-    let nodes = match config.remote.follow.mode {
+    let nodes = match remote.follow.mode {
         FollowMode::Off | FollowMode::Blocks => {
-            StartedPool::start(&config.remote, &config.network, &config.data_dir, supervisor)?
+            StartedPool::start(remote, &config.network, data_dir, supervisor, |pool| {
+                before_files(&|| pool.view().head().is_none())
+            })?
         }
         FollowMode::Full => {
+            before_files(&|| false)?;
             let archive = open_following_archive(config)?;
             let network = network_of(config, archive.archive())?;
-            StartedPool::start(&config.remote, &network, &config.data_dir, supervisor)?
+            StartedPool::start(remote, &network, data_dir, supervisor, |_| Ok(()))?
                 .with_archive(Arc::clone(archive.archive()), archive)
         }
     };
     Ok(Sources::Remote(Box::new(nodes)))
+}
+
+/// Whether the sources of a configuration have files that only one process can open.
+pub(crate) fn has_exclusive_files(config: &Config) -> bool {
+    config.remote.nodes.is_empty() || config.remote.follow.mode != FollowMode::Off
+}
+
+/// Those of these files that exist.
+pub(crate) fn exclusive_files(config: &Config) -> impl Iterator<Item = PathBuf> {
+    let files = [ARCHIVE_FILE, BLOCKS_FILE].map(|name| config.data_dir.join(name));
+    files.into_iter().filter(|file| file.exists())
 }
 
 /// Opens the archive that is extended with the blocks of the nodes.

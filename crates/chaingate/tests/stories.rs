@@ -48,6 +48,10 @@ mod files; // too few file descriptors
 mod flood; // loops in the EVM
 #[path = "stories/handover.rs"]
 mod handover; // SIGTERM under load
+#[path = "stories/take_over.rs"]
+mod take_over; // another process takes over under load
+#[path = "stories/steady_load.rs"]
+mod steady_load; // calls at a fixed rate, none of which may be lost
 #[path = "stories/heavy.rs"]
 mod heavy; // the pool, shared answers, deadlines, panics
 #[path = "stories/http.rs"]

@@ -103,7 +103,7 @@ impl KeyDoc {
     /// Whether a reload is enough.
     fn takes_effect(&self) -> &'static str {
         let section = self.section.trim_matches(['[', ']']);
-        if chaingate::reload::is_changed_at_once(section, self.key) { "reload" } else { "restart" }
+        if chaingate::reload::is_live(section, self.key) { "live" } else { "restart" }
     }
 
     /// The name of the key in [`KnownKey`].
@@ -164,6 +164,7 @@ const fn key(
 pub(crate) static KEY_DOCS: &[KeyDoc] = &[
     key(TOP, "data_dir", "", "directory of the archive, of blocks stored from nodes, of the store, of usage that waits for it, and of the admin token"),
     key(TOP, "core_dumps", "", "whether a crash may leave a core dump. Core dumps contain keys and secrets, so they are off; while they are off, debuggers of the same user cannot attach, either"),
+    key(TOP, "log", "", "what is logged: `error`, `warn`, `info`, `debug` or `trace`, also for parts (`info,gateway=debug`). The environment variable `RUST_LOG` overrides it"),
 
     key("[network]", "name", "", "name of the network, in metrics and in `networks` of keys. With the name `demo` and without nodes, the gateway creates and serves the demo chain, with the key `demo`"),
     key("[network]", "family", "`\"ethereum\"`; on the demo network, both", "`ethereum` or `zksync`: decides which methods exist"),
@@ -191,7 +192,8 @@ pub(crate) static KEY_DOCS: &[KeyDoc] = &[
     key("[console]", "sign_up", "", "who may create an account in the console: `invitation` (people with an invitation of an operator) or `open` (everybody)"),
     key("[console]", "sign_up_plan", "", "plan of accounts that people create by themselves, with `sign_up = \"open\"`"),
 
-    key("[[key]]", "key", "required", "the API key, which callers put into the path: letters, digits, `-` and `_`"),
+    key("[[key]]", "key", "required", "the API key, which callers put into the path: letters, digits, `-` and `_`. Not required with `key_hash`"),
+    key("[[key]]", "key_hash", "", "`sha256:` and the SHA-256 hash of the key in hexadecimal, in the place of `key`, so that whoever reads the file does not know the key. `chaingate keys hash` prints it. Only for long random keys: short ones can be guessed from their hash"),
     key("[[key]]", "name", "`key-1`, `key-2`, …", "name of the key in the log and in usage reports"),
     key("[[key]]", "account", "an account of its own", "account of the key. Keys of one account share its plan and limits"),
     key("[[key]]", "plan", "", "plan of the account"),

@@ -90,6 +90,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("[console]", "url", r#""https://console.example.com""#),
     ("[console]", "public_url", r#""https://rpc.example.com""#),
     ("[[key]]", "key", r#""choose-a-long-random-one""#),
+    ("[[key]]", "key_hash", r#""sha256:d1fb46240f036fa587d998add455433af444bd11c6d1f26b06932f982a8bac61""#),
     ("[[key]]", "name", r#""website""#),
     ("[[key]]", "account", r#""first-customer""#),
     ("[[key]]", "secret", r#""another-long-random-one""#),

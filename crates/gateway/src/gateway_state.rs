@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use answers::{Answers, ResolveRules, Sources};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use callers::usage::{DayCredits, UsageRecorder};
 use callers::{Directory, SharedLimits, StaticKey};
 use http_server::{ServedCertificate, ServerState};
@@ -13,6 +13,7 @@ use resources::{Clock, DiskHealth, FairTurns, MemoryBudget, Supervisor, WhenDown
 
 use crate::access_log::AccessLog;
 use crate::admit::Capacity;
+use crate::allowed_hosts::AllowedHosts;
 use crate::limits::GatewayLimits;
 use crate::meter::WorkerCounters;
 use crate::partner_quotas::PartnerQuotas;
@@ -25,11 +26,10 @@ pub struct GatewayState {
     pub(crate) server: Arc<ServerState>,
     pub(crate) clock: Clock,
     pub(crate) callers: Arc<Directory>,
-    pub(crate) network: Network,
-    pub(crate) rules: ResolveRules,
-    pub(crate) limits: GatewayLimits,
-    /// The limits that a reload changes.
-    request_limits: ArcSwap<RequestLimits>,
+    /// The name of the network, for metrics.
+    pub(crate) network_name: String,
+    settings: ArcSwap<RequestSettings>,
+    operator_hosts: ArcSwap<AllowedHosts>,
     pub(crate) answers: Answers,
     pub(crate) capacity: Capacity,
     pub(crate) memory: MemoryBudget,
@@ -46,6 +46,26 @@ pub struct GatewayState {
     pub(crate) access_log: Option<AccessLog>,
     /// The time at which this was made, in seconds since 1970.
     pub(crate) started_at: i64,
+}
+
+/// What a reload changes of how requests are answered.
+#[derive(Debug)]
+pub(crate) struct RequestSettings {
+    pub(crate) limits: RequestLimits,
+    /// Values in one log filter.
+    pub(crate) log_params_max: usize,
+    pub(crate) rules: ResolveRules,
+    pub(crate) network: Network,
+}
+
+impl RequestSettings {
+    fn new(limits: &GatewayLimits, network: Network) -> Self {
+        let rules = ResolveRules {
+            unsupported_tags: network.unsupported_tags.clone(),
+            log_blocks_max: limits.answer.log_blocks_max,
+        };
+        Self { limits: limits.http, log_params_max: limits.answer.log_params_max, rules, network }
+    }
 }
 
 impl GatewayState {
@@ -73,17 +93,13 @@ impl GatewayState {
             clock: server.clock,
             server,
             callers: Arc::new(Directory::new(keys)),
-            rules: ResolveRules {
-                unsupported_tags: network.unsupported_tags.clone(),
-                log_blocks_max: limits.answer.log_blocks_max,
-            },
-            network: network.clone(),
+            network_name: network.name.clone(),
+            settings: ArcSwap::from_pointee(RequestSettings::new(limits, network.clone())),
+            operator_hosts: ArcSwap::default(),
             partner_quotas: PartnerQuotas::new(&answers, &usage),
             answers,
             capacity: Capacity::new(limits.http.calls_in_flight_max),
             memory,
-            request_limits: ArcSwap::from_pointee(limits.http),
-            limits: limits.clone(),
             worker_counters,
             turns: std::iter::repeat_with(FairTurns::new).take(workers).collect(),
             usage,
@@ -109,15 +125,36 @@ impl GatewayState {
         self.server.certificate.as_ref()
     }
 
-    /// The limits of one request as they are now.
-    pub(crate) fn request_limits(&self) -> RequestLimits {
-        **self.request_limits.load()
+    /// How requests are answered now.
+    pub(crate) fn settings(&self) -> Guard<Arc<RequestSettings>> {
+        self.settings.load()
     }
 
-    /// Sets the limits of requests that begin from now on.
-    pub fn change_request_limits(&self, limits: RequestLimits) {
-        self.capacity.set_calls_max(limits.calls_in_flight_max);
-        self.request_limits.store(Arc::new(limits));
+    /// The limits of one request as they are now.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        self.settings().limits
+    }
+
+    /// Requests that begin from now on have these limits, and methods these settings. The rest of the network stays what it was.
+    pub fn change_settings(&self, limits: &GatewayLimits, methods: &Network) {
+        self.capacity.set_calls_max(limits.http.calls_in_flight_max);
+        self.server.change_limits(limits.listen.clone());
+        self.answers.change_limits(&limits.answer);
+        let network = Network {
+            failover: methods.failover.clone(),
+            eth_call_requires_from: methods.eth_call_requires_from,
+            ..self.settings().network.clone()
+        };
+        self.settings.store(Arc::new(RequestSettings::new(limits, network)));
+    }
+
+    /// The host names under which the operator's pages are answered.
+    pub(crate) fn operator_hosts(&self) -> Guard<Arc<AllowedHosts>> {
+        self.operator_hosts.load()
+    }
+
+    pub fn change_operator_hosts(&self, names: &[String]) {
+        self.operator_hosts.store(Arc::new(AllowedHosts::new(names)));
     }
 
     pub fn usage(&self) -> &Arc<UsageRecorder> {

@@ -38,22 +38,23 @@ pub mod log; // the log, which never blocks a call
 mod access_log; // a line per call
 mod observation; // when each step of a call ended, who asked and who answered
 mod partner_quotas; // calls to partners per day
+mod allowed_hosts; // host names of the pages for people
 mod gateway_state; // state that all connections share
 mod server; // the listeners
 mod operator; // /health, /ready, /status, /metrics, /admin
 
 pub use access_log::{AccessLog, AccessLogConfig};
 pub use admit::NotAdmitted;
+pub use allowed_hosts::AllowedHosts;
 pub use errors::ErrorReply;
 pub use gateway_state::GatewayState;
 pub use limits::GatewayLimits;
 pub use operator::{
-    AdminService, AllowedHosts, BlockSnapshot, ExecutedSnapshot, FollowSnapshot, GatewaySnapshot,
-    MetricDescription, MetricGroup, NodeLimits, NodeSnapshot, NodesSnapshot, OperatorPeer, PartnerAnswer,
-    PartnerSnapshot, PoolNodeState, RemoteSnapshot, SharedLimitsSnapshot, TaskSnapshot, TrafficCounters,
-    metric_groups,
+    AdminService, BlockSnapshot, ExecutedSnapshot, FollowSnapshot, GatewaySnapshot, MetricDescription,
+    MetricGroup, NodeLimits, NodeSnapshot, NodesSnapshot, OperatorPeer, PartnerAnswer, PartnerSnapshot,
+    PoolNodeState, RemoteSnapshot, SharedLimitsSnapshot, TaskSnapshot, TrafficCounters, metric_groups,
 };
 pub use parse::Unanswerable;
 pub use policy::{REFUSED_BYTES, REFUSED_CREDITS, UNKNOWN_METHOD_CREDITS};
-pub use server::{ListenConfig, Server, serve_stream};
+pub use server::{GatewaySockets, ListenConfig, Server, serve_stream};
 pub use shape::ReplyRefused;

@@ -15,8 +15,8 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{EnvFilter, FilterExt, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, registry, reload};
 
 use crate::background_writer::WriterName;
 use crate::policy::LOG_FINISH_TIMEOUT;
@@ -37,10 +37,30 @@ impl BackgroundWriter {
     }
 }
 
+/// What is logged, which can be changed while the process runs. `None` if `RUST_LOG` has chosen it.
+#[derive(Clone, Debug)]
+pub struct LogFilterHandle(Option<reload::Handle<EnvFilter, Registry>>);
+
+impl LogFilterHandle {
+    /// Changes what is logged, unless `RUST_LOG` has chosen it. A filter that [`invalid_filter_reason`] refuses changes nothing.
+    pub fn change(&self, filter: &str) {
+        let Some((handle, filter)) = self.0.as_ref().zip(EnvFilter::try_new(filter).ok()) else { return };
+        if let Err(error) = handle.reload(filter) {
+            tracing::error!(%error, "what is logged cannot be changed");
+        }
+    }
+}
+
+/// Why a text cannot choose what is logged, if so.
+pub fn invalid_filter_reason(filter: &str) -> Option<String> {
+    EnvFilter::try_new(filter).err().map(|error| error.to_string())
+}
+
 /// Writes the last lines when it is dropped, for at most a second.
 #[derive(Debug)]
 pub struct LogGuard {
     writer: BackgroundWriter,
+    filter: LogFilterHandle,
 }
 
 impl LogGuard {
@@ -48,6 +68,10 @@ impl LogGuard {
     pub fn finisher(&self) -> impl Fn() + Send + use<> {
         let writer = self.writer.clone();
         move || writer.finish(LOG_FINISH_TIMEOUT)
+    }
+
+    pub fn filter(&self) -> &LogFilterHandle {
+        &self.filter
     }
 }
 
@@ -57,11 +81,13 @@ impl Drop for LogGuard {
     }
 }
 
-/// Starts the log. `RUST_LOG` chooses what is logged, within the limit of [`may_be_logged`].
-pub fn start(supervisor: &Supervisor) -> Result<LogGuard, String> {
+/// Starts the log. `RUST_LOG`, or else `configured`, chooses what is logged, within the limit of [`may_be_logged`].
+pub fn start(supervisor: &Supervisor, configured: &str) -> Result<LogGuard, String> {
     let writer =
         BackgroundWriter::to_stderr(supervisor).map_err(|error| format!("cannot start the log: {error}"))?;
-    let (chosen, mistake) = chosen_filter();
+    let (chosen, mistake) = chosen_filter(configured);
+    let is_configured = std::env::var_os(EnvFilter::DEFAULT_ENV).is_none();
+    let (chosen, handle) = reload::Layer::new(chosen);
     let allowed = filter_fn(may_be_logged).with_max_level_hint(LevelFilter::TRACE);
     let lines = tracing_subscriber::fmt::layer().with_writer(writer.clone());
     let lines = if stderr().is_terminal() { lines.boxed() } else { lines.json().boxed() };
@@ -71,14 +97,15 @@ pub fn start(supervisor: &Supervisor) -> Result<LogGuard, String> {
         .map_err(|error| format!("cannot start the log: {error}"))?;
     log_panics();
     if let Some(mistake) = mistake {
-        tracing::warn!(mistake, "RUST_LOG is invalid; logging at level info");
+        tracing::warn!(mistake, "RUST_LOG is invalid; logging what the configuration says");
     }
-    Ok(LogGuard { writer })
+    let filter = LogFilterHandle(is_configured.then_some(handle));
+    Ok(LogGuard { writer, filter })
 }
 
 /// The filter in `RUST_LOG`, and why it cannot be used.
-fn chosen_filter() -> (EnvFilter, Option<String>) {
-    let usual = || EnvFilter::new("info");
+fn chosen_filter(configured: &str) -> (EnvFilter, Option<String>) {
+    let usual = || EnvFilter::new(configured);
     match std::env::var(EnvFilter::DEFAULT_ENV) {
         Err(_) => (usual(), None),
         Ok(text) => match EnvFilter::try_new(text) {

@@ -5,7 +5,6 @@
 //! gateway, and cannot take file descriptors away from them.
 
 mod admin; // requests that the layer above answers
-mod hosts; // names under which it answers
 mod metrics; // every figure, as Prometheus text
 mod snapshot; // the gateway at one moment
 
@@ -27,13 +26,13 @@ use settings::Section;
 use tokio::sync::watch;
 
 pub use self::admin::{AdminService, OperatorPeer};
-pub use self::hosts::AllowedHosts;
 pub use self::metrics::{MetricDescription, MetricGroup, metric_groups};
 pub use self::snapshot::{
     BlockSnapshot, ExecutedSnapshot, FollowSnapshot, GatewaySnapshot, NodeLimits, NodeSnapshot,
     NodesSnapshot, PartnerAnswer, PartnerSnapshot, PoolNodeState, RemoteSnapshot, SharedLimitsSnapshot,
     TaskSnapshot, TrafficCounters,
 };
+use crate::allowed_hosts::invalid_host_reason;
 use crate::gateway_state::GatewayState;
 
 /// Scrapers and probes are few and near, and send one request on each connection.
@@ -64,7 +63,7 @@ impl OperatorConfig {
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let address = section.address("operator", SocketAddr::from(([127, 0, 0, 1], 8546)));
         let hosts = section.texts("operator_hosts").unwrap_or_default();
-        if let Some(reason) = hosts.iter().find_map(|host| hosts::invalid_host_reason(host)) {
+        if let Some(reason) = hosts.iter().find_map(|host| invalid_host_reason(host)) {
             section.error("operator_hosts", reason);
         }
         let admin_token_file = section.optional_text("admin_token_file").map(PathBuf::from);
@@ -76,7 +75,6 @@ impl OperatorConfig {
 #[derive(Debug)]
 struct Operator {
     gateway: Arc<GatewayState>,
-    hosts: AllowedHosts,
     /// Answers under `/admin`; without it, nothing is there.
     admin: Option<Arc<dyn AdminService>>,
 }
@@ -85,13 +83,12 @@ struct Operator {
 /// read.
 pub(crate) fn start(
     listener: StdListener,
-    hosts: &[String],
     gateway: Arc<GatewayState>,
     admin: Option<Arc<dyn AdminService>>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
-    let operator = Arc::new(Operator { gateway, hosts: AllowedHosts::new(hosts), admin });
+    let operator = Arc::new(Operator { gateway, admin });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _context = runtime.enter();
@@ -115,7 +112,8 @@ impl Operator {
         }
         match &self.admin {
             Some(service) if admin::is_admin_path(request.uri().path()) => {
-                admin::reply(service.as_ref(), &self.hosts, request, peer).await
+                let hosts = Arc::clone(&self.gateway.operator_hosts());
+                admin::reply(service.as_ref(), &hosts, request, peer).await
             }
             _ => answer(&self.gateway, request.method(), request.uri().path()),
         }
@@ -123,13 +121,14 @@ impl Operator {
 
     /// Only HTTP/1.0 may leave out `Host`: simple health checks use that version, browsers do not.
     fn allows_host_of(&self, request: &Request<IncomingBody>) -> bool {
+        let allowed = self.gateway.operator_hosts();
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let in_headers = match (hosts.next(), hosts.next()) {
             (None, _) => request.version() == Version::HTTP_10,
-            (Some(host), None) => host.to_str().is_ok_and(|host| self.hosts.allow(host)),
+            (Some(host), None) => host.to_str().is_ok_and(|host| allowed.allow(host)),
             (Some(_), Some(_)) => false,
         };
-        in_headers && request.uri().authority().is_none_or(|target| self.hosts.allow(target.as_str()))
+        in_headers && request.uri().authority().is_none_or(|target| allowed.allow(target.as_str()))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The listeners: one for callers, one for the operator.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use http_server::{bind, check_free, overlap};
+use http_server::{ListenerEnd, bind, bind_workers, check_free, overlap};
 use settings::Section;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -50,45 +50,66 @@ impl ListenConfig {
     }
 }
 
+/// The listening sockets of callers and of the operator.
+#[derive(Debug)]
+pub struct GatewaySockets {
+    /// At most as many as there are workers.
+    pub public: Vec<TcpListener>,
+    pub operator: TcpListener,
+    /// Whether they stay open in another process, such as a service manager, when this one ends.
+    pub are_shared: bool,
+}
+
+impl GatewaySockets {
+    /// Opens them at the configured addresses.
+    pub fn bind(config: &ListenConfig) -> io::Result<Self> {
+        for address in config.addresses() {
+            check_free(address)?;
+        }
+        let public = bind_workers(config.server.public, config.server.workers)?;
+        Ok(Self { public, operator: bind(config.operator.address)?, are_shared: false })
+    }
+}
+
 /// Both listeners and the threads behind them.
 #[derive(Debug)]
 pub struct Server {
     callers: http_server::HttpServer,
     operator: SocketAddr,
     /// The operator listener ends when this is dropped.
-    _operator_stop: watch::Sender<bool>,
+    operator_stop: watch::Sender<bool>,
+    listener_end: ListenerEnd,
 }
 
 impl Server {
     /// Binds both addresses and begins to serve.
     pub fn start(config: &ListenConfig, gateway: Arc<GatewayState>) -> io::Result<Self> {
-        Self::start_with_admin(config, gateway, None)
+        Self::start_with_admin(config, &GatewaySockets::bind(config)?, gateway, None)
     }
 
-    /// Binds both addresses and begins to serve, with a service that answers under `/admin` on the operator's listener.
+    /// Begins to serve on these sockets, with a service that answers under `/admin` on the operator's listener.
     pub fn start_with_admin(
         config: &ListenConfig,
+        sockets: &GatewaySockets,
         gateway: Arc<GatewayState>,
         admin: Option<Arc<dyn AdminService>>,
     ) -> io::Result<Self> {
         let (operator_stop, operator_stopping) = watch::channel(false);
-        for address in config.addresses() {
-            check_free(address)?;
-        }
-        let listener = bind(config.operator.address)?;
+        let listener = sockets.operator.try_clone()?;
         // The operator's thread says that the gateway is ready, so callers can connect before it starts.
         let callers = http_server::HttpServer::start(
-            &config.server,
+            &sockets.public,
             Arc::clone(&gateway.server),
             &gateway,
             &gateway.supervisor,
         )?;
-        let hosts = &config.operator.hosts;
-        let operator = operator::start(listener, hosts, Arc::clone(&gateway), admin, operator_stopping);
+        gateway.change_operator_hosts(&config.operator.hosts);
+        let operator = operator::start(listener, Arc::clone(&gateway), admin, operator_stopping);
         let operator = operator.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot start the operator's thread: {error}"))
         })?;
-        Ok(Self { callers, operator, _operator_stop: operator_stop })
+        let listener_end = if sockets.are_shared { ListenerEnd::LeftOpen } else { ListenerEnd::Closed };
+        Ok(Self { callers, operator, operator_stop, listener_end })
     }
 
     /// The address for callers, with the actual port if the configured one is 0.
@@ -104,12 +125,20 @@ impl Server {
     /// HTTP/1 with `Connection: close`. Then idle connections are closed. Returns when no connection is left, or when
     /// `drain_timeout` is over.
     pub fn drain(self) {
-        self.callers.drain();
+        self.callers.drain(self.listener_end);
     }
 
     /// Drains without `drain_delay`, for Ctrl-C.
     pub fn drain_at_once(self) {
-        self.callers.drain_at_once();
+        self.callers.drain_at_once(self.listener_end);
+    }
+
+    /// Drains for another process, which has the sockets of this one. Once it accepts, it answers the operator, too.
+    pub fn hand_over(self, listeners: ListenerEnd) {
+        if listeners == ListenerEnd::TakenOver {
+            self.operator_stop.send_replace(true);
+        }
+        self.callers.drain(listeners);
     }
 }
 

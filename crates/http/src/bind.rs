@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::policy::BACKLOG;
 
@@ -15,6 +15,24 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port()
         && one.port() != 0
         && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
+}
+
+/// Opens one listener for each worker. All share the port of the first.
+pub fn bind_workers(address: SocketAddr, workers: usize) -> io::Result<Vec<std::net::TcpListener>> {
+    check_free(address)?;
+    let first = bind(address)?;
+    let shared = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..workers {
+        listeners.push(bind(shared)?);
+    }
+    Ok(listeners)
+}
+
+/// Prepares a listener that another process has opened.
+pub fn adopt(listener: &std::net::TcpListener) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    limit_unsent_bytes(&SockRef::from(listener))
 }
 
 /// Opens a listener that shares its port with the other listeners of this process (`SO_REUSEPORT`).

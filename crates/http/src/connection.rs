@@ -11,6 +11,7 @@ use resources::{AccountId, AccountMemory, MonoTime, UnchargedBytes};
 use crate::connection_state::ConnectionState;
 use crate::counts::HttpCounts;
 use crate::head::Headers;
+use crate::limits::HttpLimits;
 use crate::peers::TooManyUnauthenticated;
 use crate::policy::REQUEST_ID_BYTES_MAX;
 use crate::server_state::ServerState;
@@ -19,6 +20,8 @@ use crate::server_state::ServerState;
 #[derive(Debug)]
 pub struct Connection {
     pub(super) server: Arc<ServerState>,
+    /// As they were when it began.
+    pub(super) limits: Arc<HttpLimits>,
     /// The index of the worker that serves it.
     pub(super) worker: usize,
     pub(super) number: u64,
@@ -91,7 +94,8 @@ impl Connection {
     pub(super) fn of_stream(server: Arc<ServerState>) -> Self {
         let number = server.connections.seen.fetch_add(1, Relaxed);
         let (accepted, address) = (server.clock.now(), Ipv4Addr::LOCALHOST.into());
-        Self { server, worker: 0, number, address, accepted, state: Arc::default(), uncharged: None }
+        let limits = Arc::clone(&server.limits());
+        Self { server, limits, worker: 0, number, address, accepted, state: Arc::default(), uncharged: None }
     }
 
     /// Makes all requests of the connection share one amount of uncharged memory.
@@ -162,7 +166,7 @@ impl Connection {
     pub(super) fn begin_request(&self) -> RequestId {
         let state = &self.state;
         let request = state.requests.fetch_add(1, Relaxed) + 1;
-        if request >= self.server.limits.requests_per_connection_max {
+        if request >= self.limits.requests_per_connection_max {
             state.closes_after_reply.store(true, Relaxed);
         }
         let process = self.server.connections.process;

@@ -1,6 +1,28 @@
 //! Stages of a shutdown, as connections see them.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
+
+/// What becomes of the listening sockets when a server stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListenerEnd {
+    /// Nobody else has them: connections are refused from then on.
+    #[default]
+    Closed,
+    /// Another process has them, too, and accepts later; until then the kernel holds new connections for it.
+    LeftOpen,
+    /// Another process accepts from them already.
+    TakenOver,
+}
+
+/// How a server stops.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DrainPlan {
+    /// How long connections are told to end before idle ones are closed.
+    pub(crate) delay: Duration,
+    pub(crate) listeners: ListenerEnd,
+}
 
 /// The stage of a worker's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

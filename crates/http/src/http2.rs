@@ -67,7 +67,7 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
     socket.switch_to_http2(first)?;
-    let limits = &connection.server.limits;
+    let limits = &connection.limits;
     let began = Instant::now();
     let first_request_deadline = connection.server.step_deadline(connection.accepted);
     let handshake = builder(limits).handshake(socket);
@@ -156,7 +156,7 @@ impl<V: Service, S: ByteStream> Http2Connection<'_, V, S> {
         match self.goaway_since {
             Some(_) => self.idle_since.checked_add(GOAWAY_TIME),
             None if self.is_new() => Some(self.first_request_deadline),
-            None => self.idle_since.checked_add(self.connection.server.limits.keep_alive_timeout),
+            None => self.idle_since.checked_add(self.connection.limits.keep_alive_timeout),
         }
     }
 
@@ -230,7 +230,7 @@ async fn exchange<V: Service>(
     mut respond: SendResponse<Bytes>,
 ) -> bool {
     let (parts, incoming) = request.into_parts();
-    let limits = &connection.server.limits;
+    let limits = &connection.limits;
     let is_head = RequestMethod::from(&parts.method) == RequestMethod::Head;
     let state = Arc::clone(&connection.state);
     let mut body = Http2Body::new(incoming, limits.body_timeout, request_bytes(&parts), state);

@@ -42,12 +42,13 @@ mod small_listener; // the operator's port and the console
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-pub use bind::{bind, check_free, overlap};
+pub use bind::{adopt, bind, bind_workers, check_free, overlap};
 pub use compress::{accepted_encoding, compress};
 pub use config::HttpConfig;
 pub use connection::{Connection, RequestId};
 pub use content_coding::{ReplyCoding, RequestCoding};
 pub use counts::HttpCounts;
+pub use drain::ListenerEnd;
 pub use head::{Headers, RequestHead, RequestMethod};
 pub use http1::framed_requests;
 pub use inflate::inflate;

@@ -13,8 +13,10 @@ mod proxy_protocol; // the PROXY protocol
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
@@ -59,9 +61,7 @@ impl ProxyConfig {
 #[derive(Debug)]
 pub(crate) struct Peers {
     proxies: ProxyConfig,
-    exempt: AddressSet,
-    connections_max: Option<u64>,
-    unauthenticated_per_second_max: Option<u64>,
+    limits: Arc<ArcSwap<HttpLimits>>,
     connections: Mutex<HashMap<AddressGroup, u64>>,
     refused: Mutex<RefusedRates>,
     connections_refused: RepeatedWarning,
@@ -75,12 +75,10 @@ pub struct TooManyUnauthenticated {
 }
 
 impl Peers {
-    pub(crate) fn new(proxies: &ProxyConfig, limits: &HttpLimits) -> Self {
+    pub(crate) fn new(proxies: &ProxyConfig, limits: Arc<ArcSwap<HttpLimits>>) -> Self {
         Self {
             proxies: proxies.clone(),
-            exempt: limits.address_limits_exempt.clone(),
-            connections_max: limits.connections_per_address_max,
-            unauthenticated_per_second_max: limits.unauthenticated_per_second_max,
+            limits,
             connections: Mutex::default(),
             refused: Mutex::default(),
             connections_refused: RepeatedWarning::default(),
@@ -106,8 +104,9 @@ impl Peers {
 
     /// Counts one more connection of an address. `None`: the address has reached its limit.
     pub(super) fn enter(&self, address: IpAddr) -> Option<CountedAddress> {
-        let Some(max) = self.connections_max else { return Some(CountedAddress::NONE) };
-        if self.exempt.contains(address) || self.proxies.trusted.contains(address) {
+        let limits = self.limits.load();
+        let Some(max) = limits.connections_per_address_max else { return Some(CountedAddress::NONE) };
+        if limits.address_limits_exempt.contains(address) || self.proxies.trusted.contains(address) {
             return Some(CountedAddress::NONE);
         }
         let group = AddressGroup::of(address);
@@ -128,6 +127,14 @@ impl Peers {
         None
     }
 
+    /// Addresses start anew with another rate. Connections that are open stay open, and count.
+    pub(crate) fn limits_changed(&self, before: &HttpLimits) {
+        let per_second = |limits: &HttpLimits| limits.unauthenticated_per_second_max;
+        if per_second(before) != per_second(&self.limits.load()) {
+            *self.refused.lock() = RefusedRates::default();
+        }
+    }
+
     /// Undoes [`Self::enter`].
     pub(super) fn leave(&self, counted: CountedAddress) {
         let Some(group) = counted.group else { return };
@@ -146,8 +153,9 @@ impl Peers {
         address: IpAddr,
         now: MonoTime,
     ) -> Result<(), TooManyUnauthenticated> {
-        let Some(per_second) = self.unauthenticated_per_second_max else { return Ok(()) };
-        if self.exempt.contains(address) {
+        let limits = self.limits.load();
+        let Some(per_second) = limits.unauthenticated_per_second_max else { return Ok(()) };
+        if limits.address_limits_exempt.contains(address) {
             return Ok(());
         }
         if self.proxies.trusted.contains(address) {
@@ -238,7 +246,8 @@ mod tests {
     fn peers(config: &str) -> Peers {
         let read = |root: &mut Section<'_>| {
             let proxies = ProxyConfig::read(&mut root.section("listen"));
-            Peers::new(&proxies, &HttpLimits::read(&mut root.section("limits")))
+            let limits = HttpLimits::read(&mut root.section("limits"));
+            Peers::new(&proxies, Arc::new(ArcSwap::from_pointee(limits)))
         };
         settings::read(config, read).unwrap()
     }

@@ -1,8 +1,11 @@
-//! The server. It has one thread per core, each with its own runtime and its own listener on the shared port
-//! (`SO_REUSEPORT`), so a connection stays on one core, and its requests share only a few counters with other cores.
+//! The server. It has one thread per core, each with its own runtime, so a connection stays on one core, and its requests share only a
+//! few counters with other cores.
+//!
+//! A port that the server opens itself has one listener per thread (`SO_REUSEPORT`), over which the kernel spreads the connections.
+//! Listeners of another process are used as they are: with fewer of them than threads, several threads accept from one.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
@@ -12,10 +15,9 @@ use resources::{Supervisor, WhenDown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::bind::{bind, check_free, with_context};
-use crate::config::HttpConfig;
+use crate::bind::with_context;
 use crate::connection::Connection;
-use crate::drain::DrainStage;
+use crate::drain::{DrainPlan, DrainStage, ListenerEnd};
 use crate::server_state::ServerState;
 use crate::service::Service;
 use crate::worker::{self, HttpWorker};
@@ -25,33 +27,29 @@ use crate::worker::{self, HttpWorker};
 pub struct HttpServer {
     state: Arc<ServerState>,
     public: SocketAddr,
-    /// Makes the workers drain; the value is the time during which they still accept connections.
-    stop: watch::Sender<Option<Duration>>,
+    /// Makes the workers drain.
+    stop: watch::Sender<Option<DrainPlan>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl HttpServer {
-    /// Binds the public address and starts serving.
+    /// Starts serving the connections of `listeners`, of which there is at least one. All of them are accepted from only if there are at
+    /// least as many workers.
     pub fn start(
-        config: &HttpConfig,
+        listeners: &[TcpListener],
         state: Arc<ServerState>,
         service: &Arc<impl Service>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
-        let (stop, stopping) = watch::channel(None);
-        check_free(config.public)?;
-        let first = bind(config.public)?;
+        let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
         let public = first.local_addr()?;
-        let mut listeners = vec![first];
-        for _ in 1..config.workers {
-            listeners.push(bind(public)?);
-        }
+        let (stop, stopping) = watch::channel(None);
         let mut workers = Vec::new();
-        for (index, listener) in listeners.into_iter().enumerate() {
+        for (index, listener) in listeners.iter().cycle().take(state.counts.len()).enumerate() {
             let (state, service) = (Arc::clone(&state), Arc::clone(service));
             let task = supervisor.task(format!("worker {index}"), WhenDown::NotReady);
             let worker = HttpWorker::new(state, service, index, stopping.clone(), task);
-            let started = start_worker(worker, index, listener);
+            let started = listener.try_clone().and_then(|listener| start_worker(worker, index, listener));
             workers
                 .push(started.map_err(|error| with_context(&format!("cannot start worker {index}"), error))?);
         }
@@ -66,19 +64,19 @@ impl HttpServer {
     /// Stops without losing requests. `/ready` fails at once. For `drain_delay`, all requests are still answered, over HTTP/1
     /// with `Connection: close`; then idle connections are closed. Returns when no connection is left, or after
     /// `drain_timeout`.
-    pub fn drain(self) {
-        let delay = self.state.limits.drain_delay;
-        self.drain_after(delay);
+    pub fn drain(self, listeners: ListenerEnd) {
+        let delay = self.state.limits().drain_delay;
+        self.drain_as(DrainPlan { delay, listeners });
     }
 
     /// Drains without `drain_delay`, for Ctrl-C.
-    pub fn drain_at_once(self) {
-        self.drain_after(Duration::ZERO);
+    pub fn drain_at_once(self, listeners: ListenerEnd) {
+        self.drain_as(DrainPlan { delay: Duration::ZERO, listeners });
     }
 
-    fn drain_after(self, delay: Duration) {
+    fn drain_as(self, plan: DrainPlan) {
         self.state.connections.draining.store(true, Relaxed);
-        self.stop.send_replace(Some(delay));
+        self.stop.send_replace(Some(plan));
         for worker in self.workers {
             if worker.join().is_err() {
                 tracing::error!("a worker thread panicked");
@@ -91,7 +89,7 @@ impl HttpServer {
 fn start_worker(
     worker: HttpWorker<impl Service>,
     index: usize,
-    listener: std::net::TcpListener,
+    listener: TcpListener,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use arc_swap::{ArcSwap, Guard};
 use resources::{Clock, MemoryBudget, MonoTime, RepeatedWarning};
 use tokio::time::Instant;
 
@@ -17,7 +18,8 @@ use crate::tls::ServedCertificate;
 #[derive(Debug)]
 pub struct ServerState {
     pub clock: Clock,
-    pub limits: HttpLimits,
+    /// Connections keep those with which they began.
+    limits: Arc<ArcSwap<HttpLimits>>,
     pub memory: MemoryBudget,
     /// One per worker, so that counting causes no contention between cores.
     pub counts: Vec<HttpCounts>,
@@ -58,21 +60,33 @@ impl Default for Connections {
 impl ServerState {
     /// Fails if the certificate cannot be read.
     pub fn new(config: &HttpConfig, limits: HttpLimits, memory: MemoryBudget) -> io::Result<Self> {
+        let limits = Arc::new(ArcSwap::from_pointee(limits));
         Ok(Self {
             clock: Clock::default(),
             counts: std::iter::repeat_with(HttpCounts::default).take(config.workers.max(1)).collect(),
             certificate: config.tls.as_ref().map(ServedCertificate::read).transpose()?.map(Arc::new),
             connections: Connections::default(),
-            peers: Peers::new(&config.proxies, &limits),
+            peers: Peers::new(&config.proxies, Arc::clone(&limits)),
             limits,
             memory,
         })
     }
 
+    pub fn limits(&self) -> Guard<Arc<HttpLimits>> {
+        self.limits.load()
+    }
+
+    /// Connections that begin from now on have these limits. Those of addresses hold at once.
+    pub fn change_limits(&self, limits: HttpLimits) {
+        let before = self.limits.swap(Arc::new(limits));
+        self.peers.limits_changed(&before);
+    }
+
     /// When the next step of a new connection has to be done that begins now, such as its TLS handshake.
     pub(crate) fn step_deadline(&self, accepted: MonoTime) -> Instant {
-        let step = self.clock.now().after(self.limits.header_timeout);
-        let all_steps = accepted.after(self.limits.first_head_timeout());
+        let limits = self.limits();
+        let step = self.clock.now().after(limits.header_timeout);
+        let all_steps = accepted.after(limits.first_head_timeout());
         Instant::from_std(self.clock.instant(step.min(all_steps)))
     }
 

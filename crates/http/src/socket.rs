@@ -46,7 +46,7 @@ pub(super) struct Socket<S> {
 #[derive(Debug)]
 struct SocketTimers {
     clock: Clock,
-    limits: HttpLimits,
+    limits: Arc<HttpLimits>,
     /// End of the time for the first head, and for everything before it.
     first_head_deadline: MonoTime,
     wait: Wait,
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         state: Arc<ConnectionState>,
         accepted: MonoTime,
         clock: Clock,
-        limits: HttpLimits,
+        limits: Arc<HttpLimits>,
     ) -> Self {
         state.last_read_at.store(clock.now().0, Relaxed);
         let timers = SocketTimers {
@@ -388,8 +388,8 @@ mod tests {
             header_timeout: HEADER_TIMEOUT,
             ..HttpLimits::default()
         };
-        let stream = tokio::io::empty();
-        let mut socket = Socket::new(stream, Arc::clone(&state), accepted, Clock::default(), limits);
+        let (stream, clock) = (tokio::io::empty(), Clock::default());
+        let mut socket = Socket::new(stream, Arc::clone(&state), accepted, clock, Arc::new(limits));
         let began = accepted.after(Duration::from_secs(began));
         state.last_read_at.store(began.0, Relaxed);
         state.requests.store(requests, Relaxed);
@@ -423,7 +423,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_is_idle_unless_it_works_on_an_answer() {
         let state = Arc::new(ConnectionState::default());
-        let (clock, limits) = (Clock::default(), HttpLimits::default());
+        let (clock, limits) = (Clock::default(), Arc::default());
         let mut socket = Socket::new(tokio::io::empty(), Arc::clone(&state), clock.now(), clock, limits);
         for (wait, is_idle) in [
             (Wait::Body(clock.now()), true),

@@ -117,10 +117,15 @@ impl ServedCertificate {
 
     /// Reads the files, and tells whether they have another certificate. If that fails, the one that is served stays.
     pub fn replace(&self, files: &TlsConfig) -> io::Result<bool> {
-        let loaded = LoadedCertificate::read(files.clone())?;
+        Self::read(files).map(|read| self.replace_with(read))
+    }
+
+    /// Serves one that was read already, and tells whether it is another.
+    pub fn replace_with(&self, read: Self) -> bool {
+        let loaded = read.0.into_inner();
         let is_another = loaded.chain != self.0.load().chain;
-        self.0.store(Arc::new(loaded));
-        Ok(is_another)
+        self.0.store(loaded);
+        is_another
     }
 
     /// The files that it was read from.

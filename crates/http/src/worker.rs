@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection::Connection;
 use crate::connection_state::ConnectionState;
-use crate::drain::{DrainStage, reached};
+use crate::drain::{DrainPlan, DrainStage, ListenerEnd, reached};
 use crate::peers::{CountedAddress, Peers};
 use crate::policy::{
     ACCEPT_PAUSE, DRAIN_POLL_INTERVAL, HANDSHAKE_TIME, LAST_REQUEST_TIME, REFUSAL_TIMEOUT, REFUSALS_MAX,
@@ -35,7 +35,7 @@ pub(super) struct HttpWorker<V> {
     server: Arc<ServerState>,
     service: Arc<V>,
     index: usize,
-    stopping: watch::Receiver<Option<Duration>>,
+    stopping: watch::Receiver<Option<DrainPlan>>,
     task: SupervisedTask,
 }
 
@@ -44,7 +44,7 @@ impl<V: Service> HttpWorker<V> {
         server: Arc<ServerState>,
         service: Arc<V>,
         index: usize,
-        stopping: watch::Receiver<Option<Duration>>,
+        stopping: watch::Receiver<Option<DrainPlan>>,
         task: SupervisedTask,
     ) -> Self {
         Self { server, service, index, stopping, task }
@@ -56,22 +56,39 @@ impl<V: Service> HttpWorker<V> {
             // Each worker has a channel of its own, because connections read it for every request, and one channel for all
             // workers would be contended.
             let (stage, _) = watch::channel(DrainStage::Serving);
-            self.accept(listener, &stage).await;
-            stage.send_replace(DrainStage::Closing);
-            self.drain().await;
+            let plan = self.serve(&listener, &stage).await;
+            stage.send_replace(DrainStage::Draining);
+            let end = match plan.listeners {
+                ListenerEnd::Closed => self.close(listener, &stage, plan.delay).await,
+                ListenerEnd::LeftOpen => self.leave_open(listener, &stage, plan.delay).await,
+                ListenerEnd::TakenOver => {
+                    drop(listener);
+                    tokio::time::sleep(plan.delay).await;
+                    self.begin_to_close(&stage)
+                }
+            };
+            self.drain(end).await;
         });
     }
 
-    /// Accepts until the server stops, and then for `drain_delay`.
-    async fn accept(&self, listener: TcpListener, stage: &watch::Sender<DrainStage>) {
+    /// Accepts until the server stops. Returns how it stops.
+    async fn serve(&self, listener: &TcpListener, stage: &watch::Sender<DrainStage>) -> DrainPlan {
         let mut stopping = self.stopping.clone();
-        let delay = tokio::select! {
+        tokio::select! {
             biased;
-            stop = stopping.wait_for(Option::is_some) => stop.ok().and_then(|delay| *delay).unwrap_or_default(),
+            stop = stopping.wait_for(Option::is_some) => stop.ok().and_then(|plan| *plan).unwrap_or_default(),
             // Connections are tasks of their own, so a panic here ends none of them.
-            () = self.task.run(|| self.accept_until(&listener, stage, pending())) => Duration::ZERO,
-        };
-        stage.send_replace(DrainStage::Draining);
+            () = self.task.run(|| self.accept_until(listener, stage, pending())) => DrainPlan::default(),
+        }
+    }
+
+    /// Accepts for `delay`, and closes the listener. Returns until when connections may take.
+    async fn close(
+        &self,
+        listener: TcpListener,
+        stage: &watch::Sender<DrainStage>,
+        delay: Duration,
+    ) -> Instant {
         self.accept_until(&listener, stage, tokio::time::sleep(delay)).await;
         refuse_new_connections(&listener);
         self.accept_until(&listener, stage, tokio::time::sleep(HANDSHAKE_TIME.min(delay))).await;
@@ -79,6 +96,29 @@ impl<V: Service> HttpWorker<V> {
         while let Ok(Ok((stream, peer))) = timeout(Duration::ZERO, listener.accept()).await {
             self.admit(stream, peer.ip(), stage.subscribe());
         }
+        self.begin_to_close(stage)
+    }
+
+    /// Accepts for `delay`, and while the connections of before end: so only those wait for the next process that come when nothing else
+    /// keeps this one. Returns until when connections may take.
+    async fn leave_open(
+        &self,
+        listener: TcpListener,
+        stage: &watch::Sender<DrainStage>,
+        delay: Duration,
+    ) -> Instant {
+        self.accept_until(&listener, stage, tokio::time::sleep(delay)).await;
+        let end = self.begin_to_close(stage);
+        // Their first request is answered, and told to be the last. They see the end of the channel as the order to close.
+        let (last, _) = watch::channel(DrainStage::Draining);
+        let _all_ended = self.accept_until(&listener, &last, timeout_at(end, stage.closed())).await.is_ok();
+        end
+    }
+
+    /// Tells connections to close when they are idle. Returns until when they may take.
+    fn begin_to_close(&self, stage: &watch::Sender<DrainStage>) -> Instant {
+        stage.send_replace(DrainStage::Closing);
+        Instant::now() + self.server.limits().drain_timeout
     }
 
     async fn accept_until<T>(
@@ -121,8 +161,9 @@ impl<V: Service> HttpWorker<V> {
         };
         let slot = ConnectionSlot::take(Arc::clone(server), counted);
         let service = Arc::clone(&self.service);
-        if server.connections.open.load(Relaxed) > server.limits.connections_max {
-            if !server.connections.closable.close_one(server.limits.connections_max) {
+        let connections_max = server.limits().connections_max;
+        if server.connections.open.load(Relaxed) > connections_max {
+            if !server.connections.closable.close_one(connections_max) {
                 counts.refused.fetch_add(1, Relaxed);
                 return self.refuse(stream);
             }
@@ -157,14 +198,13 @@ impl<V: Service> HttpWorker<V> {
         }
     }
 
-    async fn drain(&self) {
-        let time = self.server.limits.drain_timeout;
+    async fn drain(&self, end: Instant) {
         let all_closed = async {
             while self.server.connections.open.load(Relaxed) > 0 {
                 tokio::time::sleep(DRAIN_POLL_INTERVAL).await;
             }
         };
-        if timeout(time, all_closed).await.is_err() {
+        if timeout_at(end, all_closed).await.is_err() {
             let left = self.server.connections.open.load(Relaxed);
             tracing::warn!(left, "drain_timeout_ms has passed; closing the remaining connections");
         }
@@ -268,7 +308,8 @@ async fn start_connection<V: Service>(
     let (number, accepted) = (slot.number, slot.accepted);
     let (server, state) = (Arc::clone(&slot.server), Arc::clone(&slot.state));
     let acceptor = server.certificate.as_ref().map(|certificate| certificate.acceptor());
-    let connection = Connection { server, worker, number, address, accepted, state, uncharged: None };
+    let limits = Arc::clone(&server.limits());
+    let connection = Connection { server, limits, worker, number, address, accepted, state, uncharged: None };
     match acceptor {
         None => serve(&service, connection, stream, None, stage).await,
         Some(tls) => Box::pin(accept_tls(service, connection, stream, tls, stage)).await,
@@ -327,7 +368,7 @@ pub(super) async fn serve<V: Service, S: ByteStream>(
     chosen: Option<ChosenProtocol>,
     stage: watch::Receiver<DrainStage>,
 ) -> Result<(), Error> {
-    let (clock, limits) = (connection.server.clock, connection.server.limits.clone());
+    let (clock, limits) = (connection.server.clock, Arc::clone(&connection.limits));
     let mut socket = Socket::new(stream, Arc::clone(&connection.state), connection.accepted, clock, limits);
     let Some(first) = first_bytes(&mut socket, stage.clone()).await? else {
         socket.linger_on_close();

@@ -24,7 +24,7 @@ use super::workers::Workers;
 use crate::call_context::CallContext;
 
 use proven::FoundMemory;
-use sources::{AnswerLimits, Failure, Origin, Verification};
+use sources::{CurrentLimits, Failure, Origin, Verification};
 use text::{LogsList, LogsText};
 use unverified::UnverifiedLogs;
 
@@ -34,7 +34,7 @@ pub(super) struct Logs {
     workers: Arc<Workers>,
     blocks: Arc<Blocks>,
     state: Arc<State>,
-    limits: AnswerLimits,
+    limits: CurrentLimits,
 }
 
 /// A log query on its way.
@@ -54,9 +54,9 @@ struct FetchedLogs {
 }
 
 impl Logs {
-    pub(super) fn new(blocks: Arc<Blocks>, state: Arc<State>, limits: AnswerLimits) -> Self {
+    pub(super) fn new(blocks: Arc<Blocks>, state: Arc<State>, limits: impl Into<CurrentLimits>) -> Self {
         let (pool, workers) = (Arc::clone(&blocks.pool), Arc::clone(&blocks.workers));
-        Self { pool, workers, blocks, state, limits }
+        Self { pool, workers, blocks, state, limits: limits.into() }
     }
 
     /// The logs of a range, and where they come from. Each unknown header, and each block that may have such logs, is a call out of
@@ -111,7 +111,7 @@ impl LogSearch<'_> {
     /// The logs of a range, proven from a block of it on. What is below is believed as nodes say it; the second value is whether no
     /// other node might have known better.
     async fn proven(&self, from: u64, proven_from: u64, to: BlockRef) -> Result<(Bytes, bool), Failure> {
-        let most = self.logs.limits.log_results_max;
+        let most = self.logs.limits.now().log_results_max;
         let found_memory = FoundMemory::new(self.logs.workers.memory.of(self.context.account));
         let (mut parts, mut is_confirmed) = (Vec::new(), true);
         if from < proven_from {
@@ -134,7 +134,7 @@ impl LogSearch<'_> {
 
     /// The logs of a range as nodes say them, in as many lists as they need for it, in order.
     async fn range(&self, from: u64, to: u64) -> Result<FetchedLogs, Failure> {
-        let mut results_left = self.logs.limits.log_results_max;
+        let mut results_left = self.logs.limits.now().log_results_max;
         let mut fetched = FetchedLogs { lists: Vec::new(), is_confirmed: true };
         // Ranges that are still to be asked, the lowest last. Parts are cut off one by one, because there may be millions.
         let is_of_nodes = self.context.only.is_none();
@@ -169,7 +169,7 @@ impl LogSearch<'_> {
 
     /// The logs of one block, which cannot be split.
     async fn one_block(&self, blocks: LogBlocks<BlockRef>) -> Result<FetchedLogs, Failure> {
-        match self.try_ask(blocks, self.logs.limits.log_results_max).await? {
+        match self.try_ask(blocks, self.logs.limits.now().log_results_max).await? {
             UnverifiedLogs::Logs { list, is_confirmed } => {
                 Ok(FetchedLogs { lists: vec![list], is_confirmed })
             }
@@ -199,7 +199,7 @@ impl LogSearch<'_> {
         Failure::TooManyResults {
             from: self.from,
             to: to.unwrap_or(self.from).max(self.from),
-            most: self.logs.limits.log_results_max,
+            most: self.logs.limits.now().log_results_max,
         }
     }
 }

@@ -13,7 +13,7 @@ use methods::{BlockParam, DeadlineKind, Method, Query, WorkPlacement};
 use nodes::{CanonicalChain, Pool};
 use resources::{AccountId, MemoryBudget, Supervisor, ThreadPool};
 use sources::{
-    AnswerLimits, Cache, CacheKey, Failure, Flights, Origin, Provenance, SharedAnswer, Verification,
+    Cache, CacheKey, CurrentLimits, Failure, Flights, Origin, Provenance, SharedAnswer, Verification,
 };
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ pub struct PoolSource {
     follower: Option<Follower>,
     flights: Flights<CallKey<CacheKey>>,
     partners: Partners,
-    limits: AnswerLimits,
+    limits: CurrentLimits,
     call_timeout: Duration,
 }
 
@@ -51,8 +51,9 @@ impl PoolSource {
         threads: Arc<ThreadPool>,
         cache: Arc<Cache>,
         memory: MemoryBudget,
-        limits: AnswerLimits,
+        limits: impl Into<CurrentLimits>,
     ) -> Self {
+        let limits = limits.into();
         let StartedPool {
             pool,
             rules,
@@ -64,9 +65,9 @@ impl PoolSource {
             supervisor: _,
             disk: _,
         } = started;
-        let workers = Arc::new(Workers::new(threads, memory, integrity, limits.log_timeout));
+        let workers = Arc::new(Workers::new(threads, memory, integrity, limits.clone()));
         let stored = follower.as_ref().and_then(Follower::stored_chain).cloned();
-        let blocks = Blocks::new(Arc::clone(&pool), workers, family, stored, limits.proven_bytes_max);
+        let blocks = Blocks::new(Arc::clone(&pool), workers, family, stored, limits.now().proven_bytes_max);
         let blocks = Arc::new(blocks);
         let state = State::new(Arc::clone(&blocks), rules, mode, Arc::clone(&cache), limits.clone());
         let state = Arc::new(state);
@@ -163,8 +164,8 @@ impl PoolSource {
     /// How long a call may take over all nodes that are asked.
     fn time(&self, method: &Method) -> Duration {
         match method.rules.work {
-            WorkPlacement::Pooled(DeadlineKind::Logs) => self.limits.log_timeout,
-            WorkPlacement::Pooled(DeadlineKind::Call) => self.limits.call_timeout,
+            WorkPlacement::Pooled(DeadlineKind::Logs) => self.limits.now().log_timeout,
+            WorkPlacement::Pooled(DeadlineKind::Call) => self.limits.now().call_timeout,
             WorkPlacement::Inline | WorkPlacement::Pooled(DeadlineKind::Fees | DeadlineKind::Block) => {
                 self.call_timeout
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use methods::CallMessage;
 use nodes::dialect::Execution;
 use nodes::{CanonicalChain, Pool};
-use sources::Failure;
+use sources::{CurrentLimits, Failure};
 use tokio::time::Instant;
 
 use crate::chain_query::ChainQuery;
@@ -32,19 +32,18 @@ pub(super) fn named_gas(message: &CallMessage, gas: Option<SimulationGas>) -> Op
 /// How much gas the nodes and the configuration grant.
 pub(super) struct GasLimits {
     pool: Arc<Pool>,
-    /// Gas of a call, in block gas limits.
-    call_gas_multiple: u64,
+    limits: CurrentLimits,
 }
 
 impl GasLimits {
-    pub(super) fn new(pool: Arc<Pool>, call_gas_multiple: u64) -> Self {
-        Self { pool, call_gas_multiple }
+    pub(super) fn new(pool: Arc<Pool>, limits: impl Into<CurrentLimits>) -> Self {
+        Self { pool, limits: limits.into() }
     }
 
     /// The gas that the configuration grants.
     pub(super) fn cap(&self, chain: &CanonicalChain) -> u64 {
         let gas_limit = chain.head_block().map_or(0, |block| block.gas_limit);
-        gas_limit.saturating_mul(self.call_gas_multiple)
+        gas_limit.saturating_mul(self.limits.now().call_gas_multiple)
     }
 
     /// The gas of simulations that nodes run.

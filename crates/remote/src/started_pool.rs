@@ -29,14 +29,21 @@ pub struct StartedPool {
 }
 
 impl StartedPool {
-    /// Begins to watch the nodes.
+    /// Begins to watch the nodes. Calls `before_files` before files are opened that only one process can open.
     pub fn start(
         config: &PoolConfig,
         network: &Network,
         data_dir: &Path,
         supervisor: &Supervisor,
+        before_files: impl FnOnce(&Pool) -> Result<(), String>,
     ) -> Result<Self, String> {
         let disk = DiskHealth::new(data_dir);
+        let rules = ChainRules::open(network)?;
+        let settings = pool_settings(config, network)?;
+        let family = settings.family;
+        let pool = Pool::start(settings, supervisor);
+        let pool = pool.map_err(|error| error.to_string())?;
+        before_files(&pool)?;
         let follower = match config.follow.mode {
             FollowMode::Off | FollowMode::Full => None,
             FollowMode::Blocks => {
@@ -45,11 +52,6 @@ impl StartedPool {
                 Some(Follower::Stored(Arc::new(followed)))
             }
         };
-        let rules = ChainRules::open(network)?;
-        let settings = pool_settings(config, network)?;
-        let family = settings.family;
-        let pool = Pool::start(settings, supervisor);
-        let pool = pool.map_err(|error| error.to_string())?;
         let state = config.state;
         tracing::info!(
             state = state.name(),

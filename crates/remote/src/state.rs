@@ -36,7 +36,7 @@ pub(super) use chain_rules::ChainRules;
 pub(super) use confirm::ConfirmedLogs;
 pub use confirmations::Confirmations;
 use proofs::StateProofs;
-use sources::{AnswerLimits, Cache, Failure};
+use sources::{Cache, CurrentLimits, Failure};
 pub(super) use unverified::UnverifiedAnswer;
 
 /// The state of the nodes' chain, and everything else that no block proves.
@@ -51,7 +51,7 @@ pub(super) struct State {
     /// Where earlier answers are.
     cache: Arc<Cache>,
     pub(super) gas: GasLimits,
-    limits: AnswerLimits,
+    limits: CurrentLimits,
 }
 
 impl State {
@@ -60,11 +60,12 @@ impl State {
         rules: ChainRules,
         mode: StateMode,
         cache: Arc<Cache>,
-        limits: AnswerLimits,
+        limits: impl Into<CurrentLimits>,
     ) -> Self {
+        let limits = limits.into();
         let pool = Arc::clone(&blocks.pool);
-        let proofs = StateProofs::new(Arc::clone(&blocks), limits.state_bytes_max);
-        let gas = GasLimits::new(Arc::clone(&pool), limits.call_gas_multiple);
+        let proofs = StateProofs::new(Arc::clone(&blocks), limits.now().state_bytes_max);
+        let gas = GasLimits::new(Arc::clone(&pool), limits.clone());
         let (hints, confirmations) = (AccessHints::default(), Confirmations::default());
         Self { pool, blocks, proofs, hints, rules, mode, confirmations, cache, gas, limits }
     }

@@ -2,12 +2,11 @@
 //! of threads, because work on megabytes would keep all other connections of a thread waiting.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nodes::Proving;
 use nodes::proven::Unproven;
 use resources::{AccountId, MemoryBudget, ThreadPool};
-use sources::Failure;
+use sources::{CurrentLimits, Failure};
 use tokio::time::timeout;
 
 use super::integrity::IntegrityPolicy;
@@ -26,8 +25,7 @@ pub(super) struct Workers {
     pub(super) threads: Arc<ThreadPool>,
     pub(super) memory: MemoryBudget,
     pub(super) integrity: IntegrityPolicy,
-    /// How long the longest of all calls may take.
-    time_max: Duration,
+    limits: CurrentLimits,
 }
 
 impl Workers {
@@ -35,9 +33,9 @@ impl Workers {
         threads: Arc<ThreadPool>,
         memory: MemoryBudget,
         integrity: IntegrityPolicy,
-        time_max: Duration,
+        limits: impl Into<CurrentLimits>,
     ) -> Self {
-        Self { threads, memory, integrity, time_max }
+        Self { threads, memory, integrity, limits: limits.into() }
     }
 
     /// Does work on this many bytes: up to `at_once_bytes_max` at once, otherwise in the account's share of the pool.
@@ -51,7 +49,9 @@ impl Workers {
         if bytes <= at_once_bytes_max {
             return Ok(work());
         }
-        let done = timeout(self.time_max, self.threads.run(account, work)).await;
+        // The longest of all calls may take this long.
+        let time_max = self.limits.now().log_timeout;
+        let done = timeout(time_max, self.threads.run(account, work)).await;
         Ok(done.map_err(|_| Failure::OverCapacity)??)
     }
 

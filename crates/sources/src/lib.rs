@@ -28,7 +28,7 @@ pub use budget::{AnswerBudget, ReplyCharge};
 pub use cache::{Cache, CacheKey, CacheLookup, CachedAnswer};
 pub use failure::Failure;
 pub use flights::Flights;
-pub use limits::{AnswerLimits, CALL_MEMORY_BYTES_MAX};
+pub use limits::{AnswerLimits, CALL_MEMORY_BYTES_MAX, CurrentLimits};
 pub use provenance::{Answer, Origin, Provenance, Verification};
 pub use results::{
     BlockFees, BlockFields, FeeHistory, HISTORY_BLOCKS_MAX, Json, LOG_BYTES_TYPICAL, LogFields, LogWriter,

@@ -1,7 +1,9 @@
 //! Limits of an answer: time, memory, results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, Guard};
 use resources::THREADS_MAX;
 use settings::Section;
 
@@ -40,6 +42,45 @@ pub struct AnswerLimits {
     /// Bytes of proven accounts, storage slots and code in the cache; 0 if the cache is off. The default holds some 500,000
     /// slots, or the code of 2,000 large contracts.
     pub state_bytes_max: u64,
+}
+
+/// The limits as they are now: a reload replaces them for everybody who has a clone of this. What is made from them once, such as threads
+/// and caches, stays as it was.
+#[derive(Clone, Debug)]
+pub struct CurrentLimits(Arc<ArcSwap<AnswerLimits>>);
+
+impl CurrentLimits {
+    pub fn now(&self) -> Guard<Arc<AnswerLimits>> {
+        self.0.load()
+    }
+
+    /// Replaces all limits but those that threads and caches were made from.
+    pub fn replace(&self, limits: &AnswerLimits) {
+        let before = self.now();
+        let AnswerLimits {
+            pool_threads,
+            pool_queue_max,
+            cache_bytes_max,
+            proven_bytes_max,
+            state_bytes_max,
+            ..
+        } = **before;
+        let limits = limits.clone();
+        self.0.store(Arc::new(AnswerLimits {
+            pool_threads,
+            pool_queue_max,
+            cache_bytes_max,
+            proven_bytes_max,
+            state_bytes_max,
+            ..limits
+        }));
+    }
+}
+
+impl From<AnswerLimits> for CurrentLimits {
+    fn from(limits: AnswerLimits) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(limits)))
+    }
 }
 
 impl Default for AnswerLimits {

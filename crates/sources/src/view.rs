@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::budget::AnswerBudget;
 use crate::failure::Failure;
+use crate::limits::AnswerLimits;
 use crate::provenance::Provenance;
 
 /// The canonical chain as it is known at one moment. Asked for almost every call: a look-up in memory.
@@ -59,6 +60,9 @@ pub trait SnapshotSource: Send + Sync + 'static {
     fn commits(&self) -> Option<watch::Receiver<u64>> {
         None
     }
+
+    /// Questions that begin from now on have these limits.
+    fn change_limits(&self, _limits: &AnswerLimits) {}
 
     /// The archive that holds it, if one does.
     fn own_archive(&self) -> Option<&Arc<archive::Archive>> {

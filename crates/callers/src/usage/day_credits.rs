@@ -113,7 +113,7 @@ mod tests {
         let rules = KeyRules { credits_per_day: Some(100), ..KeyRules::default() };
         let settings = rules.compile(None, "demo").unwrap().map(Arc::new);
         let (plan, text) = (Plans::default().named("custom").unwrap().clone(), str::to_owned);
-        StaticKey { key: text(key), name: text("backend"), account: text(account), plan, settings }
+        StaticKey { key: key.into(), name: text("backend"), account: text(account), plan, settings }
     }
 
     /// `backend` of acme and `backend` of globex counted as one key, and each used up the daily limit of the other.

@@ -27,8 +27,11 @@ pub(super) struct ConsoleParts {
     pub(super) effective_config: Vec<ConfigurationSection>,
 }
 
-/// Opens the listener before anything is served, so that an address that is in use is found at once.
-pub(super) fn bind(config: &Config) -> Result<Option<TcpListener>, String> {
+/// Opens the listener before anything is served, so that an address that is in use is found at once. One that was inherited is used.
+pub(super) fn bind(config: &Config, inherited: Option<TcpListener>) -> Result<Option<TcpListener>, String> {
+    if inherited.is_some() {
+        return Ok(inherited);
+    }
     let address = match config.console_address {
         ConsoleAddress::Off => return Ok(None),
         ConsoleAddress::Default => {
@@ -153,8 +156,8 @@ mod tests {
             console_address: ConsoleAddress::Named(address),
             ..Config::default()
         };
-        let error = bind(&named(other.local_addr().unwrap())).unwrap_err();
+        let error = bind(&named(other.local_addr().unwrap()), None).unwrap_err();
         assert!(error.contains("--console off"), "{error}");
-        assert!(bind(&named(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap().is_some());
+        assert!(bind(&named(SocketAddr::from(([127, 0, 0, 1], 0))), None).unwrap().is_some());
     }
 }

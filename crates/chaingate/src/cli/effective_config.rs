@@ -10,6 +10,7 @@ use crate::config::Config;
 /// Keys whose values can contain credentials, by the section that they are in.
 const HIDDEN: &[(&str, &str)] = &[
     ("key", "key"),
+    ("key", "key_hash"),
     ("key", "secret"),
     ("node", "url"),
     ("node", "ws_url"),

@@ -5,8 +5,10 @@ mod restrictions; // options that restrict a key
 mod selection; // which key is meant
 mod usage; // chaingate keys usage
 
+use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
+use callers::ConfiguredKey;
 use clap::{Args, Subcommand};
 use console::{KeyDocument, KeyListDocument, LocalRevocationDocument, NewKeyDocument};
 use resources::counted;
@@ -15,9 +17,11 @@ use selection::KeyArgument;
 use serde_json::{Map, Value, json};
 use usage::UsageArguments;
 
-use super::administration::{AdminConnection, AdministrationOptions, CommandOutput, Table, path, utc_text};
+use super::administration::{
+    AdminConnection, AdministrationOptions, CommandOutput, Table, path, utc_text, write,
+};
 
-/// Create, import, list, rotate, revoke and restrict API keys, and show their usage
+/// Create, import, list, rotate, revoke, restrict and hash API keys, and show their usage
 ///
 /// Callers put a key into the path of the URL. A key is shown once, when it is created or rotated; the store has only a
 /// keyed hash of it. Other commands name a key by its id, or by its account and its name. Changes take effect within a
@@ -33,7 +37,8 @@ use super::administration::{AdminConnection, AdministrationOptions, CommandOutpu
   chaingate keys allow k_0123456789ab --methods eth_call,eth_getLogs --origins https://app.example.com
   chaingate keys allow k_0123456789ab --any methods
   chaingate keys limits k_0123456789ab --credits-per-second 100 --credits-per-day 0
-  chaingate keys usage --account acme --since 7d")]
+  chaingate keys usage --account acme --since 7d
+  openssl rand -hex 24 | tee new-key | chaingate keys hash")]
 pub(super) struct KeysArguments {
     #[command(subcommand)]
     command: KeysCommand,
@@ -95,6 +100,10 @@ enum KeysCommand {
         limits: LimitOptions,
     },
     Usage(Box<UsageArguments>),
+    /// Print the hash of a key, which `[[key]]` takes as `key_hash`, in the place of the key
+    ///
+    /// The key is the first line of standard input, because other users can see the arguments of a command.
+    Hash,
 }
 
 #[derive(Debug, Args)]
@@ -155,7 +164,20 @@ pub(super) fn run(KeysArguments { command, options }: KeysArguments) -> Result<(
             set(&options, &key, settings)
         }
         KeysCommand::Usage(arguments) => usage::run(&options, *arguments),
+        KeysCommand::Hash => hash(),
     }
+}
+
+/// Bytes of standard input that are read for a key: more than it may have, so that one that is too long is found.
+const KEY_INPUT_BYTES_MAX: u64 = 4_096;
+
+fn hash() -> Result<(), String> {
+    let mut line = String::new();
+    let read = BufReader::new(stdin().lock().take(KEY_INPUT_BYTES_MAX)).read_line(&mut line);
+    read.map_err(|error| format!("cannot read the key from standard input: {error}"))?;
+    let hash = ConfiguredKey::hash_text(line.trim_end_matches(['\r', '\n']));
+    let hash = hash.map_err(|wrong| format!("the key on standard input {wrong}"))?;
+    write(&format!("key_hash = \"{hash}\"\n"))
 }
 
 fn create(options: &AdministrationOptions, arguments: CreateKeyArguments) -> Result<(), String> {

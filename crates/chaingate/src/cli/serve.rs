@@ -1,6 +1,7 @@
-//! `chaingate serve`: starts the gateway, and stops it on a signal.
+//! `chaingate serve`: starts the gateway, alone or in the place of a running one.
 
 use std::io::{self, IsTerminal, stdout};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,6 +14,7 @@ use answers::Sources;
 use archive::Archive;
 use callers::usage::{LedgerConfig, UsageLedger};
 use callers::{CallersFeed, InstanceId, KeysOrigin, LimitSharing};
+use clap::Args;
 use gateway::{GatewayState, Server, log};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use resources::{DiskHealth, Supervisor, WhenDown};
@@ -20,27 +22,42 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 
 use super::console_server::{self, ConsoleParts};
 use super::service_manager::ServiceManager;
-use super::signals::{self, Signal, StopRequest, StopSignals};
+use super::stop::{RunningParts, StopEvent, StopKind, until_drained, wait_for_stop, watch_signals};
 use super::{ConfigOptions, admin_api, banner, certificate, effective_config};
 use crate::backup::BackupSource;
 use crate::config::Config;
+use crate::handover::{HandOverSocket, Predecessor, Successor};
 use crate::import_socket;
+use crate::listening_sockets::{InheritedSockets, ListeningSockets};
 use crate::private_socket::PrivateSocket;
-use crate::reload::{self, ReloadRequest, Reloader};
+use crate::reload::{self, ReloadRequest, ReloadTarget, Reloader};
 use crate::source;
 
-pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
+/// Options of `chaingate serve`.
+#[derive(Debug, Args)]
+pub(super) struct ServeOptions {
+    #[command(flatten)]
+    pub(super) settings: ConfigOptions,
+    /// Take over the gateway that runs with the same data directory, without losing a call: it passes its listening sockets on,
+    /// finishes its calls and ends. If none runs, this starts as usual
+    #[arg(long)]
+    pub(super) take_over: bool,
+}
+
+pub(super) fn run(ServeOptions { settings, take_over }: ServeOptions) -> Result<ExitCode, String> {
     let config_file = settings.config.clone();
     let (mut config, text) = settings.clone().load()?;
+    let mut inherited = InheritedSockets::from_service_manager(&config)?;
     let supervisor = Supervisor::default();
-    let log = log::start(&supervisor)?;
+    let log = log::start(&supervisor, &config.log)?;
     let service_manager = ServiceManager::from_environment().map(Arc::new);
     if !config.core_dumps {
         forbid_core_dumps();
     }
-    let wanted = config.limits.listen.connections_max;
-    config.limits.listen.connections_max = affordable_connections(wanted);
-    let sources = open_sources(&config, &supervisor)?;
+    limit_connections(&mut config);
+    let mut predecessor = if take_over { find_predecessor(&config, &mut inherited)? } else { None };
+    inherited.raise_workers(&mut config);
+    let sources = open_sources(&config, &supervisor, &mut predecessor)?;
     let archive = sources.archive();
     let backup_source = BackupSource { archive: archive.clone(), blocks: sources.blocks_file() };
     let state = Arc::new(config.gateway(sources, &supervisor).map_err(|error| error.to_string())?);
@@ -53,56 +70,134 @@ pub(super) fn run(settings: ConfigOptions) -> Result<ExitCode, String> {
     let feed =
         CallersFeed::start(config.feed(), Arc::clone(state.callers()), &supervisor, state.disk().clone())?;
     warn_without_keys(&config, &state);
-    watch_certificate(&state)?;
     if let Some(why) = config.unnamed_network() {
         tracing::warn!("{why}");
     }
+    watch_certificate(&state)?;
     let head = state.head();
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
-    let read_again = Box::new(move || settings.clone().load());
-    let reloader = Reloader::new(read_again, &config, text.clone(), Arc::clone(&state), feed.handle());
+    let read_again = Box::new(move || {
+        let (mut config, text) = settings.clone().load()?;
+        limit_connections(&mut config);
+        Ok((config, text))
+    });
+    let target = ReloadTarget { gateway: Arc::clone(&state), feed: feed.handle(), log: log.filter().clone() };
+    let reloader = Reloader::new(read_again, &config, text.clone(), target);
     let on_request: ReloadConfiguration = Arc::new(move || Box::pin(reload::request(&reloads)));
     let admin = admin_api::open(&config, feed.handle(), on_request)?;
     let has_admin_api = admin.is_some();
-    let console_listener = console_server::bind(&config)?;
+    let has_inherited = !inherited.is_empty();
+    let console_listener = console_server::bind(&config, inherited.console(&config))?;
     let (gateway, disk) = (Arc::clone(&state), state.disk().clone());
     let access_log = state.access_log().cloned();
     is_serving.store(true, Relaxed);
     start_reloading(reloader, reload_requests, &supervisor)
         .map_err(|error| format!("cannot start the thread that reloads: {error}"))?;
-    let server = Server::start_with_admin(&config.listen, state, admin).map_err(|error| error.to_string())?;
+    let sockets = inherited.complete(&config).map_err(|error| error.to_string())?;
+    if has_inherited {
+        wait_until_ready(&state);
+    }
+    let server = Server::start_with_admin(&config.listen, &sockets, state, admin)
+        .map_err(|error| error.to_string())?;
+    let sockets =
+        ListeningSockets::new(sockets, console_listener.as_ref()).map_err(|error| error.to_string())?;
     let effective_config = effective_config::sections(&config, &text);
     let parts = ConsoleParts { gateway, feed: feed.handle(), config_file, effective_config };
     let console = console_server::start(&config, console_listener, server.public(), parts)?;
+    if let Some(predecessor) = predecessor {
+        predecessor.replace().map_err(|error| error.to_string())?;
+    }
     let imports = archive.and_then(|archive| open_import_socket(&config, archive, &supervisor, disk));
     let backups = open_backup_socket(&config, backup_source, &supervisor);
-    let sockets: Vec<PrivateSocket> = imports.into_iter().chain(backups).collect();
+    let commands = imports.into_iter().chain(backups).collect();
     let (public, operator) = (server.public(), server.operator());
-    let _admin_address = has_admin_api.then(|| admin_api::announce(&config, operator));
-    let console_address = console.as_ref().map(|console| console.address());
-    let _console_address = console_address.map(|address| console_server::announce(&config, address));
-    let shown = console_address.map(|address| address.to_string());
+    let hand_over = open_hand_over_socket(&config, sockets, &supervisor, sender.clone());
+    let admin_address = has_admin_api.then(|| admin_api::announce(&config, operator)).flatten();
+    let console_address = console.as_ref().map(ConsoleServer::address);
+    let console_announced = console_address.and_then(|address| console_server::announce(&config, address));
+    announce(&config, [public, operator], console_address, head);
+    let (kind, _successor) = serve_until_stop(service_manager.as_ref(), &supervisor, &events)?;
+    let addresses = admin_address.into_iter().chain(console_announced).collect();
+    let parts = RunningParts { server, commands, usage, console, hand_over, addresses, access_log };
+    Ok(until_drained(move || parts.drain(kind), sender, &events))
+}
+
+/// Waits until the gateway is to stop, and tells the service manager meanwhile how it is.
+fn serve_until_stop(
+    manager: Option<&Arc<ServiceManager>>,
+    supervisor: &Supervisor,
+    events: &Receiver<StopEvent>,
+) -> Result<(StopKind, Option<Successor>), String> {
+    let Some(manager) = manager else { return Ok(wait_for_stop(events)) };
+    let watched = manager.watch(supervisor);
+    watched.map_err(|error| format!("cannot start the thread of the watchdog: {error}"))?;
+    manager.ready();
+    let stop = wait_for_stop(events);
+    manager.stopping();
+    Ok(stop)
+}
+
+/// Tells that the gateway serves, and where.
+fn announce(
+    config: &Config,
+    [public, operator]: [SocketAddr; 2],
+    console: Option<SocketAddr>,
+    head: Option<u64>,
+) {
+    let shown = console.map(|address| address.to_string());
     tracing::info!(%public, %operator, console = shown, network = config.network.name, head, "serving");
     if stdout().is_terminal() {
-        banner::show(&config, public, operator, console_address, head);
+        banner::show(config, public, operator, console, head);
     }
-    if let Some(manager) = &service_manager {
-        manager
-            .watch(&supervisor)
-            .map_err(|error| format!("cannot start the thread of the watchdog: {error}"))?;
-        manager.ready();
-    }
-    let is_interrupted = wait_for_stop(&events);
-    if let Some(manager) = &service_manager {
-        manager.stopping();
-    }
-    let drain = move || {
-        drain(is_interrupted, server, sockets, usage, console);
-        if let Some(access_log) = access_log {
-            access_log.finish();
-        }
+}
+
+/// The running gateway, whose sockets replace those of a service manager.
+fn find_predecessor(
+    config: &Config,
+    inherited: &mut InheritedSockets,
+) -> Result<Option<Predecessor>, String> {
+    let found = Predecessor::find(&config.data_dir).map_err(|error| error.to_string())?;
+    let Some((predecessor, sockets)) = found else {
+        tracing::info!("no gateway runs with this data directory, so there is nothing to take over");
+        return Ok(None);
     };
-    Ok(until_drained(drain, sender, &events))
+    *inherited = sockets;
+    Ok(Some(predecessor))
+}
+
+/// Callers wait in the queue of an inherited socket meanwhile, instead of getting errors.
+fn wait_until_ready(state: &GatewayState) {
+    let begun = Instant::now();
+    while !state.is_ready() && begun.elapsed() < READY_WAIT_MAX {
+        thread::sleep(READY_CHECK_INTERVAL);
+    }
+    if !state.is_ready() {
+        tracing::warn!("not ready after {} s; serving all the same", READY_WAIT_MAX.as_secs());
+    }
+}
+
+/// How long a gateway with inherited sockets waits until it is ready, and until its nodes have shown their head. Nodes that run show it
+/// within a second.
+const READY_WAIT_MAX: Duration = Duration::from_secs(10);
+
+const READY_CHECK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Without this socket, only `--take-over` does not work.
+fn open_hand_over_socket(
+    config: &Config,
+    sockets: ListeningSockets,
+    supervisor: &Supervisor,
+    sender: SyncSender<StopEvent>,
+) -> Option<HandOverSocket> {
+    let take_over = move |successor| {
+        // One that comes while this one stops is told so by the end of its connection.
+        let _stopping = sender.try_send(StopEvent::TakeOver(successor));
+    };
+    let opened = HandOverSocket::start(&config.data_dir, sockets, supervisor, take_over);
+    let logged = opened.inspect_err(|error| {
+        tracing::warn!(%error, "cannot open the hand-over socket; stop this gateway before the next one starts");
+    });
+    logged.ok()
 }
 
 /// Reloads when SIGHUP or the admin API asks for it.
@@ -177,10 +272,23 @@ fn watch_certificate(state: &GatewayState) -> Result<(), String> {
         .map_err(|error| format!("cannot start the thread that watches the certificate: {error}"))
 }
 
-/// Opens the sources, and shows progress while the demo chain is created.
-fn open_sources(config: &Config, supervisor: &Supervisor) -> Result<Sources, String> {
+/// Opens the sources, and shows progress while the demo chain is created. A running gateway ends before its files are opened.
+fn open_sources(
+    config: &Config,
+    supervisor: &Supervisor,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<Sources, String> {
+    let ended = predecessor.take_if(|_| source::has_exclusive_files(config));
+    let before_files = |awaits_head: &dyn Fn() -> bool| {
+        let Some(predecessor) = ended else { return Ok(()) };
+        let begun = Instant::now();
+        while awaits_head() && begun.elapsed() < READY_WAIT_MAX {
+            thread::sleep(READY_CHECK_INTERVAL);
+        }
+        predecessor.end_and_wait(source::exclusive_files(config)).map_err(|error| error.to_string())
+    };
     let mut making: Option<ProgressBar> = None;
-    let opened = source::open(config, supervisor, |done, all| {
+    let opened = source::open_after(config, supervisor, before_files, |done, all| {
         let bar = making.get_or_insert_with(|| {
             tracing::info!(blocks = all, "creating the demo chain (first start only)");
             let style = ProgressStyle::with_template("creating the demo chain  {bar:30}  {pos}/{len} blocks");
@@ -239,6 +347,12 @@ fn forbid_core_dumps() {
 /// the operator, and connections that are being refused.
 const OTHER_FILES: u64 = 300;
 
+/// Leaves only as many connections as are possible.
+fn limit_connections(config: &mut Config) {
+    let connections_max = &mut config.limits.listen.connections_max;
+    *connections_max = affordable_connections(*connections_max);
+}
+
 /// How many of the wanted connections are possible, since each needs a file descriptor.
 ///
 /// The soft limit is often a tenth of the hard limit, so it is raised first. Some descriptors are reserved, because callers could
@@ -264,123 +378,7 @@ fn affordable_connections(wanted: usize) -> usize {
     connections
 }
 
-/// Why the main thread stops waiting.
-#[derive(Debug, PartialEq, Eq)]
-enum StopEvent {
-    Stop(Signal),
-    Drained,
-}
-
-/// Waits until a signal says to stop. Returns whether it is Ctrl-C.
-fn wait_for_stop(events: &Receiver<StopEvent>) -> bool {
-    match events.recv() {
-        Ok(StopEvent::Stop(signal)) => {
-            tracing::info!(?signal, "stopping; running calls are finished first");
-            signal == Signal::Interrupt
-        }
-        Ok(StopEvent::Drained) | Err(_) => {
-            tracing::error!("stopping, because the thread that delivers signals has ended");
-            false
-        }
-    }
-}
-
-/// Finishes what is running, and stops.
-fn drain(
-    is_interrupted: bool,
-    server: Server,
-    sockets: Vec<PrivateSocket>,
-    usage: UsageLedger,
-    console: Option<ConsoleServer>,
-) {
-    // New blocks of the nodes wait for the running import.
-    sockets.iter().for_each(PrivateSocket::request_stop);
-    // Ctrl-C comes from a person at a terminal: no load balancer has to notice it.
-    if is_interrupted {
-        server.drain_at_once();
-    } else {
-        server.drain();
-    }
-    drop(sockets);
-    usage.stop();
-    if let Some(console) = console {
-        console.stop();
-    }
-}
-
-/// Drains on a thread of its own. A second signal ends the program at once.
-fn until_drained(
-    drain: impl FnOnce() + Send + 'static,
-    sender: SyncSender<StopEvent>,
-    events: &Receiver<StopEvent>,
-) -> ExitCode {
-    let drain = move || {
-        // The program ends after a panic, too.
-        let _event = DrainedEvent(sender);
-        drain();
-    };
-    if let Err(error) = thread::Builder::new().name("drain".to_owned()).spawn(drain) {
-        tracing::error!(%error, "cannot start the drain; ending at once");
-        return ExitCode::FAILURE;
-    }
-    match events.recv() {
-        Ok(StopEvent::Stop(signal)) => {
-            tracing::warn!(?signal, "second signal: ending at once");
-            ExitCode::from(signal.exit_status())
-        }
-        Ok(StopEvent::Drained) | Err(_) => ExitCode::SUCCESS,
-    }
-}
-
-/// Tells the main thread that the drain is over, when it is dropped.
-struct DrainedEvent(SyncSender<StopEvent>);
-
-impl Drop for DrainedEvent {
-    fn drop(&mut self) {
-        // After a second signal nobody receives it.
-        let _unheard = self.0.send(StopEvent::Drained);
-    }
-}
-
-/// Signals that may wait until the main thread receives them: one to stop, one to end at once.
-const SIGNALS_WAITING_MAX: usize = 2;
-
 /// Requests to reload that may wait. One more signal changes nothing: those that wait read the same file.
 const RELOADS_WAITING_MAX: usize = 4;
 
 const RELOAD_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Delivers the signals that stop the program, and SIGHUP, which reloads the configuration. While it starts, there is nothing to
-/// finish, and the first one to stop ends it; SIGHUP waits until it serves.
-fn watch_signals(
-    is_serving: Arc<AtomicBool>,
-    reloads: SyncSender<ReloadRequest>,
-    finish_log: impl Fn() + Send + 'static,
-    supervisor: &Supervisor,
-) -> io::Result<(SyncSender<StopEvent>, Receiver<StopEvent>)> {
-    let (sender, events) = mpsc::sync_channel(SIGNALS_WAITING_MAX);
-    let stop = sender.clone();
-    let mut stops = StopSignals::default();
-    let task = supervisor.task("delivery of signals", WhenDown::Degraded);
-    signals::watch(task, move |signal| match signal {
-        Signal::Hangup => {
-            let _wait_already = reloads.try_send(None);
-        }
-        Signal::Interrupt | Signal::Terminate if !is_serving.load(Relaxed) => {
-            tracing::info!(?signal, "stopped before it served");
-            finish_log();
-            #[expect(clippy::disallowed_methods, reason = "there is nothing to drain yet")]
-            std::process::exit(signal.exit_status().into());
-        }
-        Signal::Interrupt | Signal::Terminate => match stops.next(Instant::now()) {
-            StopRequest::Repeated => {
-                tracing::info!(?signal, "already stopping; send the signal again to end at once");
-            }
-            StopRequest::Finish | StopRequest::EndAtOnce => {
-                // If two signals are already queued, this one is not needed.
-                let _full = stop.try_send(StopEvent::Stop(signal));
-            }
-        },
-    })?;
-    Ok((sender, events))
-}

@@ -414,12 +414,13 @@ fn a_number_so_large_that_sums_would_overflow_is_refused() {
 fn only_the_demo_chain_has_a_key_by_itself() {
     let names = |text: &str| {
         let config = Config::parse(text).unwrap();
-        config.keys.into_iter().map(|key| key.key).collect::<Vec<_>>()
+        config.keys.into_iter().map(|key| key.name).collect::<Vec<_>>()
     };
     assert_eq!(names(""), ["demo"]);
-    assert_eq!(names("[[key]]\nkey = \"own\""), ["own", "demo"]);
+    assert_eq!(names("[[key]]\nkey = \"own\""), ["key-1", "demo"]);
+    assert_eq!(names("[[key]]\nkey = \"demo\""), ["key-1"]);
     let node = "[[node]]\nurl = \"http://127.0.0.1:1\"\n";
-    assert_eq!(names(&format!("[[key]]\nkey = \"own\"\n{node}")), ["own"]);
+    assert_eq!(names(&format!("[[key]]\nkey = \"own\"\n{node}")), ["key-1"]);
     for text in [node, "[network]\nname = \"mainnet\"\n"] {
         assert!(names(text).is_empty(), "{text}");
     }
@@ -465,4 +466,27 @@ fn more_nodes_than_can_be_asked_are_refused() {
     };
     assert!(nodes(128).is_ok());
     assert!(nodes(129).unwrap_err().to_string().contains("node: must be at most 128 nodes"));
+}
+
+/// What `chaingate keys hash` prints can be written into the file, and is compared with the keys of the others.
+#[test]
+fn a_key_may_be_written_as_its_hash() {
+    let hash = callers::ConfiguredKey::hash_text("own").unwrap();
+    let hashed = format!("[[key]]\nkey_hash = \"{hash}\"\n");
+    assert!(Config::parse(&hashed).unwrap().has_own_key());
+    assert!(Config::parse(&format!("{hashed}key = \"own\"\n")).is_ok());
+    let demo = callers::ConfiguredKey::hash_text("demo").unwrap();
+    assert!(!Config::parse(&hashed.replace(&hash, &demo)).unwrap().has_own_key());
+    for (text, expected) in [
+        (format!("{hashed}key = \"other\"\n"), "line 2: key 1.key_hash: is not the hash of `key`"),
+        (format!("{hashed}{hashed}"), "line 4: key 2.key_hash: duplicate key"),
+        (format!("[[key]]\nkey = \"own\"\n{hashed}"), "line 4: key 2.key_hash: duplicate key"),
+        (
+            hashed.replace("sha256:", ""),
+            "line 2: key 1.key_hash: must be `sha256:` and 64 hexadecimal digits",
+        ),
+    ] {
+        let error = Config::parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -1,5 +1,8 @@
 //! Requests that the settings of a key refuse, and the errors that callers get.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -33,6 +36,22 @@ fn refusing_setting(gateway: &Gateway, headers: &str, body: &str) -> Value {
     let reply = posted(gateway, headers, body);
     assert_eq!(reply.status, 403, "{reply:?}");
     reply.json()["error"]["data"].clone()
+}
+
+/// The file that is shown to others, or is in a repository, need not have the keys.
+#[test]
+fn a_key_of_which_the_file_has_only_the_hash_is_accepted() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaingate"));
+    command.args(["keys", "hash"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut hashing = command.spawn().unwrap();
+    hashing.stdin.take().unwrap().write_all(b"a-long-random-key\n").unwrap();
+    let output = hashing.wait_with_output().unwrap();
+    let key_hash = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && !key_hash.contains("random"), "{key_hash}");
+    let gateway = Gateway::with("", &format!("[[key]]\n{key_hash}"));
+    let status = |key: &str| post(gateway.public, &format!("/v3/{key}"), chain_id("1")).status;
+    let hash = key_hash.split(['"', ':']).nth(2).unwrap();
+    assert_eq!([status("a-long-random-key"), status("a-long-random-kez"), status(hash)], [200, 401, 401]);
 }
 
 /// A developer with several settings could not tell from a 403 which of them to look at.

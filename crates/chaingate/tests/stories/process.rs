@@ -1,7 +1,8 @@
 //! The program itself, in a process of its own.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
@@ -90,24 +91,40 @@ impl Process {
         Self::run_with_console(configured("127.0.0.1:0", rest), log, "", "127.0.0.1:0")
     }
 
+    /// Starts one that takes over the one that runs with this data directory.
+    pub(crate) fn take_over(data: &DataDirectory) -> Self {
+        let mut command = command(&data.0, "info", "", "off");
+        command.arg("--take-over");
+        Self::spawn(command, Arc::clone(&data.0))
+    }
+
+    /// Starts it as a service manager does that has opened the sockets for callers and the operator, with the data of one before.
+    pub(crate) fn start_on_sockets(
+        sockets: [&TcpListener; 2],
+        rest: &str,
+        data: Option<&DataDirectory>,
+    ) -> Self {
+        let directory = data.map(|data| Arc::clone(&data.0));
+        let directory = directory.unwrap_or_else(|| configured("127.0.0.1:0", rest));
+        let pass = "exec 3<&0 4<&1 </dev/null >/dev/null; export LISTEN_FDS=2 LISTEN_PID=$$ LISTEN_FDNAMES=public:operator;";
+        let mut command = command(&directory, "info", pass, "off");
+        let [public, operator] =
+            sockets.map(|socket| Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+        command.stdin(public).stdout(operator);
+        Self::spawn(command, directory)
+    }
+
     /// Runs the program in a shell, after the commands `before`.
     fn run(directory: Arc<TempDir>, log: &str, before: &str) -> Self {
         Self::run_with_console(directory, log, before, "off")
     }
 
     fn run_with_console(directory: Arc<TempDir>, log: &str, before: &str, console: &str) -> Self {
-        let mut child = Command::new("sh")
-            .args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")])
-            .args(["serve", "--config"])
-            .arg(directory.path().join(CONFIG))
-            .arg("--data-dir")
-            .arg(directory.path().join("data"))
-            .env("RUST_LOG", log)
-            .env("CHAINGATE_CONSOLE", console)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(command(&directory, log, before, console), directory)
+    }
+
+    fn spawn(mut command: Command, directory: Arc<TempDir>) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
@@ -118,7 +135,12 @@ impl Process {
 
     /// Writes another configuration file, with a public listener on any free port.
     pub(crate) fn write_config(&self, rest: &str) {
-        write_config(self.directory.path(), "127.0.0.1:0", rest);
+        self.write_root_config("", rest);
+    }
+
+    /// The same with keys before the first section.
+    pub(crate) fn write_root_config(&self, root: &str, rest: &str) {
+        write_config(self.directory.path(), root, "127.0.0.1:0", rest);
     }
 
     /// Runs a command with the configuration and the data directory of this process.
@@ -190,6 +212,15 @@ impl Drop for Process {
     }
 }
 
+fn command(directory: &TempDir, log: &str, before: &str, console: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{before} exec \"$@\""), "sh", env!("CARGO_BIN_EXE_chaingate")]);
+    command.args(["serve", "--config"]).arg(directory.path().join(CONFIG));
+    command.arg("--data-dir").arg(directory.path().join("data"));
+    command.env("RUST_LOG", log).env("CHAINGATE_CONSOLE", console).stdout(Stdio::null());
+    command
+}
+
 /// Sends a signal to processes, with the shell's own `kill`: the program of that name is not installed everywhere.
 pub(crate) fn send_signal(name: &str, ids: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {ids}")]).status().unwrap();
@@ -198,14 +229,14 @@ pub(crate) fn send_signal(name: &str, ids: &str) {
 
 fn configured(public: &str, rest: &str) -> Arc<TempDir> {
     let directory = tempfile::tempdir().unwrap();
-    write_config(directory.path(), public, rest);
+    write_config(directory.path(), "", public, rest);
     Arc::new(directory)
 }
 
-fn write_config(directory: &Path, public: &str, rest: &str) {
+fn write_config(directory: &Path, root: &str, public: &str, rest: &str) {
     // The default is one worker per core. Memory and open files would then depend on the machine.
     let listen = format!("[listen]\npublic = \"{public}\"\noperator = \"127.0.0.1:0\"\nworkers = 2\n");
-    std::fs::write(directory.join(CONFIG), listen + rest).unwrap();
+    std::fs::write(directory.join(CONFIG), format!("{root}{listen}{rest}")).unwrap();
 }
 
 /// The addresses of the listeners, which the log names when the program has started.

@@ -8,10 +8,14 @@ use std::thread;
 use serde_json::Value;
 use testkit::http::{TestConnection, get, post, request};
 use testkit::proxy::Proxy;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::demo::{Demo, until};
-use crate::gateway_under_test::chain_id;
+use crate::gateway_under_test::{call, chain_id};
 use crate::process::Process;
+use crate::steady_load::{LoadTarget, SteadyLoad};
+use crate::tls::{certificate_in, try_connect};
 
 fn key(key: &str, plan: &str) -> String {
     format!("[[key]]\nkey = \"{key}\"\nname = \"shop\"\naccount = \"acme\"\nplan = \"{plan}\"\n")
@@ -56,6 +60,18 @@ fn a_reload_changes_keys_plans_and_limits_and_names_the_rest() {
     process.signal("HUP");
     until("the key is replaced", || status(&process, "second") == 401);
     assert_eq!(status(&process, "third"), 402);
+}
+
+/// To see more of what happens, a gateway had to be restarted, after which it did not happen any more.
+#[test]
+fn the_level_of_the_log_changes_with_a_reload() {
+    let process = Process::start_with_data("", "", "unset RUST_LOG;", |_| {});
+    let debug_lines = || process.lines_with("\"level\":\"DEBUG\"");
+    assert_eq!((status(&process, "demo"), debug_lines()), (200, 0));
+    process.write_root_config("log = \"info,gateway=debug\"\n", "");
+    let (succeeds, said) = reload(&process);
+    assert!(succeeds && said.contains("in effect: log"), "{said}");
+    until("debug lines are written", || status(&process, "demo") == 200 && debug_lines() > 0);
 }
 
 /// Two sets of nodes of one chain, of which the configuration has one, the other, or both.
@@ -143,4 +159,94 @@ fn no_call_fails_while_nodes_plans_keys_and_limits_change() {
         Some(if reloads % 3 == 2 { 3 } else { 2 }),
         "{nodes}"
     );
+}
+
+/// Sections that a reload changes. Each has two forms here.
+const LIVE_SECTIONS: u32 = 7;
+
+/// A configuration with this form of each section, by its bit.
+fn config_of(sets: &NodeSets, tls: &str, forms: u32) -> String {
+    let has = |section: u32| forms & 1 << section != 0;
+    let text = |section: u32, one: &str, other: &str| if has(section) { one } else { other }.to_owned();
+    let nodes = if has(5) { &sets.nodes[..2] } else { &sets.nodes[1..3] };
+    let url = |node: &Proxy| format!("[[node]]\nname = \"{0}\"\nurl = \"{0}\"\n", node.url());
+    [
+        format!("{tls}\n"),
+        text(0, "operator_hosts = [\"gateway.example\"]\n", ""),
+        "[network]\nname = \"test\"\n[integrity]\nstate = \"trust\"\n".to_owned(),
+        text(1, "[plans.busy]\ncredits_per_day = 1000000000\n", "[plans.busy]\ncredits_per_second = 1000000\n"),
+        text(2, "[methods]\neth_call_requires_from = true\n", ""),
+        text(
+            3,
+            "[limits]\nbatch_calls_max = 2\nlog_params_max = 1\nconnections_max = 900\nconnections_per_address_max = 800\n",
+            "[limits]\nlog_timeout_ms = 9000\ncall_timeout_ms = 4000\nh2_streams_max = 50\n",
+        ),
+        key("steady", "busy"),
+        text(4, &key("temporary", "busy").replace("acme", "other"), ""),
+        nodes.iter().map(url).collect(),
+        text(6, &format!("[[partner]]\nurl = \"{}\"\n", sets.nodes[3].url()), ""),
+    ]
+    .concat()
+}
+
+/// Whether this form of the sections is in effect.
+fn assert_in_effect(process: &Process, forms: u32, certificates: &[CertificateDer<'static>]) {
+    let has = |section: u32| forms & 1 << section != 0;
+    let asked = |name: &str| {
+        let head = format!("GET /ready HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n");
+        TestConnection::connect(process.operator).send(head.as_bytes()).reply().status
+    };
+    assert_eq!(asked("gateway.example"), if has(0) { 200 } else { 403 });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let status = |key: &str, body: &str| {
+        let post = request(&format!("/v3/{key}"), "connection: close\r\n", body.as_bytes());
+        runtime.block_on(async {
+            let mut stream = try_connect(process.public, certificates, b"http/1.1").await.unwrap();
+            stream.write_all(&post).await.unwrap();
+            let mut reply = Vec::new();
+            let _ended = stream.read_to_end(&mut reply).await;
+            String::from_utf8(reply).unwrap()
+        })
+    };
+    let without_from = call("eth_call", r#"[{"to":"0x0000000000000000000000000000000000000001"},"latest"]"#);
+    assert_eq!(status("steady", &without_from).contains("from is required"), has(2));
+    let filter = call(
+        "eth_getLogs",
+        r#"[{"address":["0x0000000000000000000000000000000000000001","0x0000000000000000000000000000000000000002"]}]"#,
+    );
+    assert_eq!(status("steady", &filter).contains("\"error\""), has(3), "{}", status("steady", &filter));
+    assert_eq!(status("temporary", &chain_id("1")).starts_with("HTTP/1.1 200"), has(4));
+}
+
+/// Every combination of sections is changed at once, while the certificate changes, too.
+#[test]
+fn no_call_fails_whatever_sections_change_together() {
+    let sets = NodeSets::start();
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let issued = [certificate_in(folders[0].path()), certificate_in(folders[1].path())];
+    let certificates = issued.map(|(_, certificate)| certificate);
+    let (tls, _) = certificate_in(folders[2].path());
+    let use_certificate = |index: usize| {
+        for name in ["cert.pem", "key.pem"] {
+            std::fs::copy(folders[index].path().join(name), folders[2].path().join(name)).unwrap();
+        }
+    };
+    use_certificate(0);
+    let process = Process::start("127.0.0.1:0", &config_of(&sets, &tls, 0), "info");
+    until("it is ready", || get(process.operator, "/ready").status == 200);
+    let target = LoadTarget { address: process.public, certificates: certificates.to_vec(), key: "steady" };
+    let load = SteadyLoad::start(target);
+    let mut forms = 0;
+    for changed in 1..1 << LIVE_SECTIONS {
+        forms ^= changed;
+        process.write_config(&config_of(&sets, &tls, forms));
+        use_certificate(changed as usize % 2);
+        let (succeeds, said) = reload(&process);
+        assert!(succeeds && !said.contains("after a restart"), "{changed:#b}: {said}");
+        assert!(said.starts_with("in effect: "), "{changed:#b}: {said}");
+        if changed % 16 == 15 {
+            assert_in_effect(&process, forms, &certificates);
+        }
+    }
+    eprintln!("{} calls, none failed", load.stop());
 }

@@ -29,6 +29,7 @@ use crate::process::Process;
 const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("data_dir", "startup", "a_chain_that_is_not_there_is_found_by_check"),
     ("core_dumps", "secrecy", "a_crash_leaves_no_core_dump"),
+    ("log", "reload", "the_level_of_the_log_changes_with_a_reload"),
     ("[network] name", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] family", "calls", "a_method_of_another_network_is_told_apart"),
     ("[network] chain_id", "settings/nodes", "nodes_of_another_chain_id_are_left_out"),
@@ -55,6 +56,7 @@ const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("[console] sign_up", "console", "everybody_may_sign_up_where_the_operator_says_so"),
     ("[console] sign_up_plan", "console", "everybody_may_sign_up_where_the_operator_says_so"),
     ("[[key]] key", "keys", "a_key_without_a_secret_does_not_look_for_one"),
+    ("[[key]] key_hash", "keys", "a_key_of_which_the_file_has_only_the_hash_is_accepted"),
     ("[[key]] name", "settings", "the_log_has_the_name_of_the_key"),
     ("[[key]] account", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),
     ("[[key]] plan", "plans", "throughput_used_up_is_429_with_how_long_to_wait"),

@@ -28,29 +28,29 @@ async fn connect(
     certificate: &CertificateDer<'static>,
     protocol: &[u8],
 ) -> TlsStream<TcpStream> {
-    try_connect(address, certificate, protocol).await.unwrap()
+    try_connect(address, std::slice::from_ref(certificate), protocol).await.unwrap()
 }
 
-async fn try_connect(
+pub(crate) async fn try_connect(
     address: SocketAddr,
-    certificate: &CertificateDer<'static>,
+    trusted: &[CertificateDer<'static>],
     protocol: &[u8],
 ) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    roots.add(certificate.clone()).unwrap();
+    trusted.iter().for_each(|certificate| roots.add(certificate.clone()).unwrap());
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
-    let stream = TcpStream::connect(address).await.unwrap();
+    let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
 /// Writes a certificate for localhost into the folder; gives the settings that name it, and the certificate.
-fn certificate_in(dir: &Path) -> (String, CertificateDer<'static>) {
+pub(crate) fn certificate_in(dir: &Path) -> (String, CertificateDer<'static>) {
     let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (dir.join("cert.pem"), dir.join("key.pem"));
     fs::write(&certificate, issued.cert.pem()).unwrap();
@@ -112,11 +112,12 @@ async fn a_renewed_certificate_is_served_without_a_restart() {
     let mut before = connect(gateway.public, &old, b"http/1.1").await;
     let (_, new) = certificate_in(dir.path());
     let late = Instant::now() + Duration::from_secs(60);
+    let new = [new];
     while try_connect(gateway.public, &new, b"http/1.1").await.is_err() {
         assert!(Instant::now() < late, "the new certificate is not served");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(try_connect(gateway.public, &old, b"http/1.1").await.is_err());
+    assert!(try_connect(gateway.public, &[old], b"http/1.1").await.is_err());
     let post = testkit::http::request("/v3/demo", "connection: close\r\n", chain_id("1").as_bytes());
     before.write_all(&post).await.unwrap();
     let mut reply = Vec::new();

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use http_server::IncomingBody;
 use serde_json::json;
 
-use super::hosts::AllowedHosts;
+use crate::allowed_hosts::AllowedHosts;
 use crate::policy::ADMIN_BODY_BYTES_MAX;
 
 /// Answers the requests under `/admin`.

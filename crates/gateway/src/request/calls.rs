@@ -26,7 +26,8 @@ impl<'t> ReadCall<'t> {
     /// Reads a call of a body that has `bytes` per call.
     pub(super) fn new(item: &RequestItem<'t>, bytes: usize, gateway: &GatewayState, caller: &Caller) -> Self {
         let id = id_of(item);
-        let parsed = parse(item, &gateway.network, gateway.limits.answer.log_params_max, caller.settings());
+        let settings = gateway.settings();
+        let parsed = parse(item, &settings.network, settings.log_params_max, caller.settings());
         let credits = price(&parsed, bytes);
         Self { id: id.map(|id| Cow::Borrowed(id.raw())), parsed, credits, bytes }
     }

@@ -161,9 +161,9 @@ async fn try_answer(
 ) -> Result<Tried, ErrorReply> {
     let RequestContext { gateway, counters, id, .. } = *context;
     let (method, query) = (asked.method.row(), asked.query);
-    let may_fail_over = context.may_fail_over && gateway.network.failover.contains(&method.name);
+    let may_fail_over = context.may_fail_over && gateway.settings().network.failover.contains(&method.name);
     let chain = chain.for_call(permit.account().id, method, &query).await?;
-    let query = match resolve(chain.blocks(), &gateway.rules, method, query)? {
+    let query = match resolve(chain.blocks(), &gateway.settings().rules, method, query)? {
         Resolved::Nothing(missing) => {
             let provenance = chain.absence_provenance();
             return Ok(Tried::Answered(CallAnswer::Nothing(missing, provenance)));

@@ -49,7 +49,7 @@ impl LogSearch<'_> {
                 self.counted(result, false, results_left).await
             }
             NodeReply::Limit(limit) => Ok(UnverifiedLogs::TooWide { most: limit.blocks }),
-            NodeReply::Error(error) => Err(node_failures::of_caller_error(&error, &self.logs.limits)),
+            NodeReply::Error(error) => Err(node_failures::of_caller_error(&error, &self.logs.limits.now())),
         }
     }
 

@@ -167,7 +167,7 @@ impl PoolSource {
         }
         match query {
             Query::Logs(_) => Failure::QueryTimeout,
-            Query::Simulation(_) => Failure::CallTimeout(self.limits.call_timeout),
+            Query::Simulation(_) => Failure::CallTimeout(self.limits.now().call_timeout),
             Query::Gateway(_)
             | Query::Fees(_)
             | Query::State(_)

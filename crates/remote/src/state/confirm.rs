@@ -131,7 +131,7 @@ impl State {
             Confirmation::NoQuorum(votes)
                 if votes.is_empty() && query.is_simulation() && context.is_over() =>
             {
-                Err(Failure::CallTimeout(self.limits.call_timeout))
+                Err(Failure::CallTimeout(self.limits.now().call_timeout))
             }
             Confirmation::NoQuorum(_) if self.pool.all_lack(&call) => Err(Failure::Lacking),
             Confirmation::NoQuorum(_) => Err(Failure::Unavailable),
@@ -430,7 +430,7 @@ impl State {
             Statement::Estimate(estimate) => (format!("\"{estimate:#x}\"").into(), None),
             Statement::Reverted(data) => return Err(Failure::Reverted { data }),
             Statement::Stopped(execution) => {
-                return Err(node_failures::of_execution(execution, &self.limits));
+                return Err(node_failures::of_execution(execution, &self.limits.now()));
             }
             Statement::TooWide => return Err(Failure::Unavailable),
         };

@@ -129,7 +129,7 @@ impl Simulation<'_> {
         let limits = CallLimits {
             gas_cap: state.gas.cap(context.chain),
             memory_bytes_max: CALL_MEMORY_BYTES_MAX,
-            deadline: Some(Deadline::at(context.deadline.into_std(), state.limits.call_timeout)),
+            deadline: Some(Deadline::at(context.deadline.into_std(), state.limits.now().call_timeout)),
             cancel: Some(Arc::clone(&cancel.0)),
         };
         let message = CallMessage::clone(&query.message);
@@ -156,7 +156,7 @@ impl Simulation<'_> {
             let (outcome, reads) = self.run_once().await?;
             if reads.missing.is_empty() {
                 self.remember(reads.found);
-                let timeout = self.state.limits.call_timeout;
+                let timeout = self.state.limits.now().call_timeout;
                 return outcome.map_err(|cause| call_failure(cause, timeout, false));
             }
             let suggested =
@@ -204,7 +204,7 @@ impl Simulation<'_> {
             (known, outcome, reads)
         };
         let CallContext { account, deadline, .. } = self.at.context;
-        let timeout = Failure::CallTimeout(self.state.limits.call_timeout);
+        let timeout = Failure::CallTimeout(self.state.limits.now().call_timeout);
         let ran = timeout_at(deadline, self.state.blocks.workers.threads.run(account, job))
             .await
             .map_err(|_| timeout)?;

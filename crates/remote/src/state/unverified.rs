@@ -124,7 +124,7 @@ impl<'a> UnverifiedAnswer<'a> {
         &self,
         answered: Result<PoolAnswer<Client>, CallFailure>,
     ) -> Result<Fetched, Failure> {
-        let limits = &self.state.limits;
+        let limits = &self.state.limits.now();
         let answered = answered.map_err(|failed| node_failures::of_call(self.query, failed, limits))?;
         let result = match answered.reply {
             NodeReply::Result(result) => result,

@@ -45,7 +45,9 @@ impl SilentNodes {
         };
         let data_dir = tempfile::tempdir().unwrap();
         let network = network(chain_id);
-        let started = StartedPool::start(&config, &network, data_dir.path(), &Supervisor::default()).unwrap();
+        let supervisor = Supervisor::default();
+        let started =
+            StartedPool::start(&config, &network, data_dir.path(), &supervisor, |_| Ok(())).unwrap();
         (started, Self { _listeners: listeners, _data_dir: data_dir })
     }
 }
@@ -80,7 +82,7 @@ impl TestBlocks {
             SilentNodes::start(nodes, chain_id);
         let limits = AnswerLimits::default();
         let threads = Arc::new(ThreadPool::start(1, 64).unwrap());
-        let workers = Workers::new(threads, MemoryBudget::new(64 << 20), integrity, limits.log_timeout);
+        let workers = Workers::new(threads, MemoryBudget::new(64 << 20), integrity, limits.clone());
         let stored = follower.as_ref().and_then(Follower::stored_chain).cloned();
         let blocks = Blocks::new(pool, Arc::new(workers), family, stored, limits.proven_bytes_max);
         Self { blocks: Arc::new(blocks), _nodes: nodes }

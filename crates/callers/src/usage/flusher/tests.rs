@@ -415,7 +415,7 @@ impl Gateway {
         let rules = KeyRules { credits_per_day: Some(CREDITS_PER_DAY), ..KeyRules::default() };
         let settings = rules.compile(None, "demo").unwrap().map(Arc::new);
         let (plan, text) = (Plans::default().named("custom").unwrap().clone(), str::to_owned);
-        let key = StaticKey { key: text("k1"), name: text("n"), account: text("acme"), plan, settings };
+        let key = StaticKey { key: "k1".into(), name: text("n"), account: text("acme"), plan, settings };
         let directory = Arc::new(Directory::new(&[key]));
         let partner = Arc::new(PartnerCalls::new("acme", 5, Arc::clone(&place.recorder)));
         let raised = (Arc::clone(&directory), Arc::clone(&partner));

@@ -50,7 +50,7 @@ pub(super) const RESOURCES: MetricTable<GatewayState> = MetricTable {
         gauge("chaingate_pool_waiting", "Calls that wait for a thread of the pool.",
             |gateway| gateway.answers.threads().waiting() as u64),
         gauge("chaingate_pool_queue_max", "Limit of calls that wait for a thread of the pool (pool_queue_max).",
-            |gateway| gateway.limits.answer.pool_queue_max as u64),
+            |gateway| gateway.answers.limits().now().pool_queue_max as u64),
         series("histogram", "chaingate_pool_wait_seconds", &[], "Time that calls waited for a thread of the pool.",
             |gateway, series| {
                 series.add_histogram(&[], &[&gateway.answers.timings().waits].into_iter().collect());

@@ -18,7 +18,7 @@ pub(super) const GATEWAY: MetricTable<GatewayState> = MetricTable {
         series("gauge", "chaingate_build_info", &["version", "network"],
             "Always 1; the labels have the version of the program and the name of the network.",
             |gateway, series| {
-                series.add(&[("version", env!("CARGO_PKG_VERSION")), ("network", &gateway.network.name)], 1);
+                series.add(&[("version", env!("CARGO_PKG_VERSION")), ("network", &gateway.network_name)], 1);
             }),
         gauge("chaingate_ready", "1 while /ready answers 200, else 0.", |gateway| gateway.is_ready().into()),
         gauge("chaingate_head_block", "Number of the newest block that is served; 0 before the first.",
@@ -55,7 +55,7 @@ pub(super) const CONNECTIONS: MetricTable<GatewayState> = MetricTable {
         gauge("chaingate_connections_open", "Open connections of callers.",
             |gateway| gateway.server.open_connections() as u64),
         gauge("chaingate_connections_max", "Limit of open connections of callers (connections_max).",
-            |gateway| gateway.limits.listen.connections_max as u64),
+            |gateway| gateway.server.limits().connections_max as u64),
         counter("chaingate_connections_total", "Connections of callers that were accepted.",
             |gateway| sum(gateway, |counts| &counts.connections)),
         counter("chaingate_connections_refused_total",
