@@ -1,4 +1,4 @@
-//! What damaged rows mean to callers.
+//! The consequences of damaged rows for callers.
 
 use crate::{archive::Archive, logs::PACK_LOGS, rows::BlockSummary, verify::DamagedRange};
 use alloy_primitives::hex;
@@ -7,7 +7,7 @@ use alloy_primitives::hex;
 const LOG_DATA: u64 = 1 << 63;
 
 impl DamagedRange {
-    /// What an archive cannot answer. `archive` finds the blocks of transactions and logs, as far as it can be opened.
+    /// The damage of an archive. `archive` finds the blocks of transactions and logs, as far as it can be opened.
     pub fn effect_on_archive(&self, archive: Option<&Archive>) -> String {
         let blocks_of = |rows: (u64, Option<u64>), place: fn(&BlockSummary) -> u64| {
             let block = |ordinal| block_with(archive?, ordinal, place);
@@ -34,7 +34,7 @@ impl DamagedRange {
         }
     }
 
-    /// What a file of stored blocks cannot answer.
+    /// The damage of a file of stored blocks.
     pub fn effect_on_stored_blocks(&self) -> String {
         match self.table.as_str() {
             "headers" => format!("headers of blocks {}", self.numbers_text()),

@@ -7,7 +7,7 @@ use settings::Section;
 
 use crate::api_key::API_KEY_BYTES_MAX;
 
-/// What the hash of a key begins with in the configuration file.
+/// The prefix of the hash of a key in the configuration file.
 const HASH_PREFIX: &str = "sha256:";
 
 pub(crate) const SHA256_BYTES: usize = 32;

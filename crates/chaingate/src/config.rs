@@ -29,7 +29,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Whether the kernel may write the memory of the process, with keys and secrets in it, to a core dump.
     pub core_dumps: bool,
-    /// What is logged, unless `RUST_LOG` says it.
+    /// The filter of the log, unless `RUST_LOG` sets it.
     pub log: String,
     pub network: Network,
     pub listen: ListenConfig,

@@ -36,7 +36,7 @@ const ALL_SENT_SHARED: u8 = b's';
 /// The running gateway begins to drain.
 const CONFIRMED: u8 = b'k';
 
-/// What the process that takes over asks for.
+/// The request of the process that takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakeOverRequest {
     /// It needs files that only one process can open, and accepts connections when the running gateway has ended.

@@ -8,7 +8,7 @@ use listenfd::ListenFd;
 
 use crate::config::Config;
 
-/// What a listening socket is for.
+/// The listener that a socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenerPurpose {
     Public,
@@ -135,7 +135,7 @@ impl InheritedSockets {
     }
 }
 
-/// What a socket of a service manager is for: its name says so, or else its address.
+/// The listener that a socket of a service manager is for, by its name or else its address.
 fn purpose(name: &str, address: SocketAddr, config: &Config) -> Result<ListenerPurpose, String> {
     let named = ListenerPurpose::ALL.into_iter().find(|purpose| purpose.name() == name);
     let at_address =

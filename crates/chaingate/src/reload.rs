@@ -66,7 +66,7 @@ pub fn request(requests: &SyncSender<ReloadRequest>) -> impl Future<Output = Rel
 /// Reads the configuration and the text of its file, as the process was told to at its start.
 pub type ReadConfig = Box<dyn Fn() -> Result<(Config, String), String> + Send + Sync>;
 
-/// What a reload changes.
+/// The parts of a running gateway that a reload changes.
 #[derive(Debug)]
 pub struct ReloadTarget {
     pub gateway: Arc<GatewayState>,

@@ -11,7 +11,7 @@ use http_server::Headers;
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     key: Arc<ApiKey>,
-    /// What it calls the work that the request is for.
+    /// The tag of the request.
     tag: Option<UsageTag>,
 }
 

@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::policy::{LOG_ALIVE_INTERVAL, LOG_QUEUE_BYTES_MAX, LOG_RETRY_DELAY};
 
-/// What a writer is called: its task by people, its thread by the system.
+/// The names of a writer: of its task, for people, and of its thread, for the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriterName {
     task: &'static str,

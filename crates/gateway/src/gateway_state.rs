@@ -48,7 +48,7 @@ pub struct GatewayState {
     pub(crate) started_at: i64,
 }
 
-/// What a reload changes of how requests are answered.
+/// The settings of requests that a reload changes.
 #[derive(Debug)]
 pub(crate) struct RequestSettings {
     pub(crate) limits: RequestLimits,

@@ -37,7 +37,7 @@ impl BackgroundWriter {
     }
 }
 
-/// What is logged, which can be changed while the process runs. `None` if `RUST_LOG` has chosen it.
+/// The filter of the log, which can be changed while the process runs. `None` if `RUST_LOG` has set it.
 #[derive(Clone, Debug)]
 pub struct LogFilterHandle(Option<reload::Handle<EnvFilter, Registry>>);
 

@@ -1,4 +1,4 @@
-//! What is told of a request and its calls beside counts: when each step ended, who asked, and who answered.
+//! Observations of a request and its calls beside counts: when each step ended, who asked, and who answered.
 //!
 //! Nothing is kept and no clock is read for a request of which nobody wants to be told.
 
@@ -203,7 +203,7 @@ pub(crate) struct CallObservation<'a> {
     code: Option<i32>,
 }
 
-/// What is counted of a call that has ended, too.
+/// The facts about a call that has ended which are counted, too.
 #[derive(Debug)]
 pub(crate) struct EndedCall<'a> {
     pub(crate) caller: &'a Caller,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// What becomes of the listening sockets when a server stops.
+/// The fate of the listening sockets when a server stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListenerEnd {
     /// Nobody else has them: connections are refused from then on.

@@ -11,7 +11,7 @@
 //!
 //! /// Begins to watch the nodes of a configuration.
 //! fn start(config: &PoolConfig, network: &Network) -> Result<StartedPool, String> {
-//!     StartedPool::start(config, network, "chaingate-data".as_ref(), &Supervisor::default())
+//!     StartedPool::start(config, network, "chaingate-data".as_ref(), &Supervisor::default(), |_| Ok(()))
 //! }
 //! ```
 

@@ -40,7 +40,7 @@ const TABLES: &[&str] = &[
     "users",
 ];
 
-/// What a store has shown.
+/// The result of looking at a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreInspection {
     /// The version of its tables; 0 if there are none, which a gateway makes when it starts.

@@ -15,7 +15,7 @@ const UNFINISHED: &str = "blocks.repair";
 /// Bytes of blocks that are written together.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// What was left of a file.
+/// The blocks that are left of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemovedDamage {
     pub kept: u64,

@@ -86,7 +86,7 @@ struct RowReceiver<'a, R> {
     report: &'a mut dyn FnMut(CopyProgress),
 }
 
-/// What followed the rows that were written.
+/// The end of a run of rows: why the next row is not written with them.
 #[derive(PartialEq, Eq)]
 enum RowsEnd {
     Table,

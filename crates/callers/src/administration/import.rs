@@ -36,7 +36,7 @@ impl fmt::Debug for KeyImport {
     }
 }
 
-/// What is wrong with one key of a list.
+/// A mistake in one key of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportMistake {
     /// The place of the key in the list, from 0.
@@ -44,7 +44,7 @@ pub struct ImportMistake {
     pub message: String,
 }
 
-/// What an import has made, or would make.
+/// The accounts and keys that an import has made, or would make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedKeys {
     pub new_accounts: u64,
@@ -103,7 +103,7 @@ struct KeyImporter<'a> {
     places: HashMap<&'a str, usize>,
 }
 
-/// What was added for a key.
+/// The rows that were added for a key.
 enum Added {
     Key { is_new_account: bool },
     Nothing,

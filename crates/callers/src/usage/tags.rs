@@ -1,4 +1,4 @@
-//! What callers call the work that their calls are for, in the header `Chaingate-Tag`. There are few tags for each key, because each
+//! Tags: the names that callers give their work in the header `Chaingate-Tag`. There are few tags for each key, because each
 //! makes rows of its own in the store.
 
 use std::collections::HashMap;

@@ -32,7 +32,7 @@ pub(crate) struct BackupManifest {
     pub(crate) files: Vec<BackedUpFile>,
 }
 
-/// What tells an archive from another one.
+/// The identity of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ArchiveIdentity {
@@ -43,7 +43,7 @@ pub(crate) struct ArchiveIdentity {
     state_root: String,
 }
 
-/// What tells a file of stored blocks from another one.
+/// The identity of a file of stored blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredBlocksIdentity {

@@ -11,7 +11,7 @@ use super::{ReportStep, checksum};
 /// The folder inside the data directory in which files are until all of them are there.
 const UNFINISHED: &str = "restore.unfinished";
 
-/// What an empty file system has.
+/// The only entry of an empty file system.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// Makes a data directory of a backup. Nothing is written before every file of the backup was compared with its checksum.

@@ -83,7 +83,7 @@ impl RowFile {
         let source = BackupSource::open(self, data_dir).map_err(failed)?;
         let (sender, receiver) = UnixStream::pair().map_err(|cause| failed(cause.to_string()))?;
         thread::scope(|scope| {
-            // What fails here is sent to the receiver, too.
+            // A failure here is sent to the receiver, too.
             scope.spawn(move || source.send(self, sender).map_or_else(drop, drop));
             self.receive(receiver, folder, report).map_err(not_received)
         })

@@ -62,7 +62,7 @@ impl UnfinishedBackup {
 impl Drop for UnfinishedBackup {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What stays is removed by the next backup.
+            // The next backup removes files that stay.
             let _left = fs::remove_dir_all(&self.folder);
         }
     }

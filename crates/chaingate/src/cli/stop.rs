@@ -63,7 +63,7 @@ pub(super) fn wait_for_stop(events: &Receiver<StopEvent>) -> (StopKind, Option<S
     }
 }
 
-/// What runs until the gateway ends.
+/// Parts of the gateway that run until it ends.
 pub(super) struct RunningParts {
     pub(super) server: Server,
     /// The sockets of commands: imports and backups.

@@ -468,7 +468,7 @@ fn more_nodes_than_can_be_asked_are_refused() {
     assert!(nodes(129).unwrap_err().to_string().contains("node: must be at most 128 nodes"));
 }
 
-/// What `chaingate keys hash` prints can be written into the file, and is compared with the keys of the others.
+/// The output of `chaingate keys hash` can be written into the file, and is compared with the keys of the others.
 #[test]
 fn a_key_may_be_written_as_its_hash() {
     let hash = callers::ConfiguredKey::hash_text("own").unwrap();

@@ -16,7 +16,7 @@ use crate::gateway_under_test::Gateway;
 /// Credentials of addresses, which nobody may see.
 const SECRET: &str = "hunter2";
 
-/// What was printed about each thing, and whether the command succeeded.
+/// The printed result for each part, and whether the command succeeded.
 struct Probed {
     lines: Vec<String>,
     said: String,
@@ -125,7 +125,7 @@ fn tls_node(folder: &Path) -> Gateway {
     Gateway::listening(&format!("tls_certificate = {certificate:?}\ntls_key = {key:?}"))
 }
 
-/// What the gateway serves without is no failure: one node of three, a partner, Redis.
+/// Parts that the gateway serves without are no failure: one node of three, a partner, Redis.
 #[test]
 fn what_callers_do_not_miss_is_a_warning() {
     let (chain, folder) = (Demo::with(""), tempfile::tempdir().unwrap());

@@ -32,7 +32,7 @@ const CALLS_PER_SECOND: u32 = 500;
 /// Callers of each kind.
 const CALLERS: u32 = 5;
 
-/// What is called, in turn: each result is a number.
+/// The calls, made in turn: each result is a number.
 const METHODS: [(&str, &str); 3] = [
     ("eth_chainId", "[]"),
     ("eth_blockNumber", "[]"),
@@ -58,7 +58,7 @@ pub(crate) struct LoadTarget {
     pub(crate) key: &'static str,
 }
 
-/// What became of the calls.
+/// The outcome of the calls.
 #[derive(Default)]
 struct Outcomes {
     has_ended: AtomicBool,

@@ -11,7 +11,7 @@ use crate::transport::{ReplyBuffers, check_heads};
 use crate::view::NodesView;
 use crate::watch::{self, NodeInspection};
 
-/// What every node has shown, and how many of them must be usable.
+/// The results of all nodes, and how many of them must be usable.
 #[derive(Debug)]
 pub struct PoolInspection {
     pub nodes: Vec<NodeInspection>,

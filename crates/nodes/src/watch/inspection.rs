@@ -27,28 +27,28 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to find out what a node has of old blocks, for which it is asked up to a hundred times.
 const HISTORY_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// What one node or partner has shown.
+/// The result of asking one node or partner.
 #[derive(Debug)]
 pub struct NodeInspection {
     pub name: String,
     pub is_partner: bool,
-    /// What it is, or why it cannot be used.
+    /// Its properties, or why it cannot be used.
     pub shown: Result<NodeFindings, String>,
     /// Why it pushes no heads, if it is configured to push them.
     pub heads_fault: Option<NodeFault>,
 }
 
-/// What is known of a node that can be used.
+/// The properties of a node that can be used.
 #[derive(Debug)]
 pub struct NodeFindings {
     pub chain_id: u64,
     /// How long it took to say that, with the time for connecting.
     pub answered_in: Duration,
-    /// What it has. A partner is not asked, because that would cost money.
+    /// Its history. A partner is not asked, because that would cost money.
     pub data: Option<NodeData>,
 }
 
-/// What a node has.
+/// The history of a node: old data, state and proofs.
 #[derive(Debug)]
 pub struct NodeData {
     pub client_version: Option<String>,
@@ -100,7 +100,7 @@ struct Inspector<'a, W> {
     chain: &'a ChainAgreement,
 }
 
-/// What a node says it is, and how long it took to say so.
+/// The identity that a node claims, and how long its reply took.
 type TimedIntroduction = (NodeIntroduction, Duration);
 
 impl<W: Watched> Inspector<'_, W> {
@@ -108,7 +108,7 @@ impl<W: Watched> Inspector<'_, W> {
         self.questions.node.partner_terms().is_some()
     }
 
-    /// What the node is. It gets its say about the chain, unless the settings contradict it.
+    /// The identity of the node. Its chain is believed unless the settings contradict it.
     async fn introduction(&self) -> Result<TimedIntroduction, NodeFault> {
         let (asked_at, checkpoint) = (Instant::now(), self.settings.checkpoint);
         let introduced = if self.is_partner() {

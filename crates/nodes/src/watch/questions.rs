@@ -83,7 +83,7 @@ pub(super) struct Questions<'a, W> {
     pub(super) shows_presence: bool,
 }
 
-/// What a node says about itself before it is followed or asked.
+/// The statements of a node about itself before it is followed or asked.
 pub(super) struct NodeIntroduction {
     pub(super) identity: Identity,
     pub(super) is_syncing: bool,

@@ -79,7 +79,7 @@ pub struct UsageQuery {
     pub account: Option<String>,
     pub key: Option<String>,
     pub network: Option<String>,
-    /// What has a tag is not distinguished by method and outcome.
+    /// Usage by tag is not distinguished by method and outcome.
     pub tag: Option<String>,
     pub by: BTreeSet<UsageDimension>,
     /// Only accounts after the first one, up to the second.

@@ -15,7 +15,7 @@ pub struct UsageGroup {
     pub key: Arc<str>,
     pub method: Arc<str>,
     pub outcome: Arc<str>,
-    /// What the caller calls the work that the calls are for; empty if it says nothing.
+    /// The tag of the calls; empty if the caller gave none.
     pub tag: Arc<str>,
 }
 

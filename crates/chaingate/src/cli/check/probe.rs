@@ -24,7 +24,7 @@ use crate::config::Config;
 /// How long the store may take. Nodes and Redis have limits of their own.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was found out about one thing.
+/// One row of the table: a node, partner, store or other part, and its result.
 #[derive(Debug)]
 struct ProbedThing {
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! What a node has shown, in words.
+//! The result of asking a node, in words.
 
 use nodes::{HistoryKind, HistoryReach, NodeData, NodeFault, NodeFindings, NodeInspection};
 use resources::counted;
@@ -11,7 +11,7 @@ pub(super) fn head_number(node: &NodeInspection) -> Option<u64> {
     Some(data.head.number)
 }
 
-/// What is asked of every node.
+/// The requirements that every node must meet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeNeeds {
     /// The newest block of any node.
@@ -20,7 +20,7 @@ pub(super) struct NodeNeeds {
     pub(super) proofs: bool,
 }
 
-/// What is wrong with a node that can be used.
+/// The shortcomings of a node that can be used.
 pub(super) fn problems(
     found: &NodeFindings,
     needs: NodeNeeds,

@@ -15,7 +15,7 @@ const MEMBERS: [&str; 5] = ["account", "plan", "name", "key", "expires_at"];
 /// Separates the entries of a list in a cell.
 const LIST_SEPARATOR: char = '|';
 
-/// What is wrong with a line. It never repeats a value, which could be a key.
+/// A mistake in a line. It never repeats a value, which could be a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileMistake {
     pub(super) line: usize,
@@ -119,7 +119,7 @@ fn cell_value(column: &str, cell: &str) -> Result<Value, String> {
     match kind_of(column) {
         None if column == "expires_at" => number(),
         Some(KeyFieldKind::Credits) => number(),
-        Some(KeyFieldKind::Required) => cell
+        Some(KeyFieldKind::Required | KeyFieldKind::Right) => cell
             .parse::<bool>()
             .map(|flag| json!(flag))
             .map_err(|_| format!("{column}: must be true or false")),
