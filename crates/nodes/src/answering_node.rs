@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use futures_util::FutureExt;
+
 use crate::node_id::NodeId;
 
 tokio::task_local! {
@@ -12,12 +14,10 @@ tokio::task_local! {
 }
 
 /// Runs work that asks nodes. Returns also the last node whose answer it used; `None` if it needed none.
-pub async fn with_answering_node<T>(work: impl Future<Output = T>) -> (T, Option<NodeId>) {
-    let noting = async {
-        let result = work.await;
-        (result, LAST.with(Cell::get))
-    };
-    LAST.scope(Cell::default(), noting).await
+///
+/// No `async` block: it would hold `work` twice, and the futures of calls to nodes are large.
+pub fn with_answering_node<T>(work: impl Future<Output = T>) -> impl Future<Output = (T, Option<NodeId>)> {
+    LAST.scope(Cell::default(), work.map(|result| (result, LAST.with(Cell::get))))
 }
 
 /// Records that a node has given an answer that is used.

@@ -48,8 +48,8 @@ impl TraceContext {
     }
 
     /// Runs work in this context.
-    pub async fn run<T>(self, work: impl Future<Output = T>) -> T {
-        CURRENT.scope(self, work).await
+    pub fn run<T>(self, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        CURRENT.scope(self, work)
     }
 
     /// The context of the call that this task works for.
