@@ -20,7 +20,9 @@ use super::keys::{FoundKeyCount, KeyListPage, KeyRow, KeyRowState, KeySettingsFo
 use super::list_pages::ListLinks;
 use super::live::{LivePage, LiveStatus};
 use super::outcomes::OutcomeCounts;
-use super::usage::{KeyChoice, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum};
+use super::usage::{
+    KeyChoice, TAGS_SHOWN_MAX, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSeries, UsageSum,
+};
 use super::*;
 
 /// Bytes of style and script together, which a browser loads once.
@@ -281,7 +283,10 @@ fn usage(steps: usize, rows: usize) -> UsagePage {
         series: UsageSeries { since: 1_794_931_200, step: 60, points: vec![sum; steps] },
         by_method: vec![row.clone(); rows],
         by_key: vec![row; rows],
-        by_tag: vec![UsageOfTag { tag: name.to_owned(), calls: large, credits: large }; rows.min(30)],
+        by_tag: vec![
+            UsageOfTag { tag: name.to_owned(), calls: large, credits: large };
+            rows.min(TAGS_SHOWN_MAX)
+        ],
         base_url: HOSTILE.to_owned(),
     }
 }

@@ -41,6 +41,9 @@ pub(crate) struct UsagePage {
 /// Rows of one table at most, so that a page stays below 100 KB.
 pub(crate) const ROWS_SHOWN_MAX: usize = 30;
 
+/// Rows of the table of tags at most. The CSV file has all of them.
+pub(crate) const TAGS_SHOWN_MAX: usize = 10;
+
 /// The chart whose table has the failures, too.
 const REQUESTS_CHART: ChartTitle = ChartTitle { id: "requests", title: "Calls by outcome" };
 

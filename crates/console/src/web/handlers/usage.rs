@@ -4,7 +4,7 @@ use callers::usage::{UsageDimension, UsageFormat, UsageReport, UsageRow};
 
 use crate::pages::NavigationItem;
 use crate::pages::usage::{
-    KeyChoice, ROWS_SHOWN_MAX, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSum,
+    KeyChoice, ROWS_SHOWN_MAX, TAGS_SHOWN_MAX, UsageOfTag, UsagePage, UsageRange, UsageRowByName, UsageSum,
 };
 use crate::web::account_scope::{AccountScope, ScopedSession};
 use crate::web::page_error::{PageError, PageResult};
@@ -108,7 +108,7 @@ fn tag_rows(report: &UsageReport) -> Vec<UsageOfTag> {
         return Vec::new();
     }
     rows.sort_by_key(|row| std::cmp::Reverse((row.credits, row.calls)));
-    rows.truncate(ROWS_SHOWN_MAX);
+    rows.truncate(TAGS_SHOWN_MAX);
     rows
 }
 
