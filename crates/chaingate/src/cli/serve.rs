@@ -30,7 +30,7 @@ use crate::handover::{HandOverSocket, Predecessor, Successor};
 use crate::import_socket;
 use crate::listening_sockets::{InheritedSockets, ListeningSockets};
 use crate::private_socket::PrivateSocket;
-use crate::reload::{self, ReloadRequest, ReloadTarget, Reloader};
+use crate::reload::{self, ReadConfig, ReloadRequest, ReloadTarget, Reloader};
 use crate::source;
 
 /// Options of `chaingate serve`.
@@ -70,19 +70,12 @@ pub(super) fn run(ServeOptions { settings, take_over }: ServeOptions) -> Result<
     let feed =
         CallersFeed::start(config.feed(), Arc::clone(state.callers()), &supervisor, state.disk().clone())?;
     warn_without_keys(&config, &state);
-    if let Some(why) = config.unnamed_network() {
-        tracing::warn!("{why}");
-    }
+    warn_without_name(&config);
     watch_certificate(&state)?;
     let head = state.head();
     let usage = start_usage(&config, &state).map_err(|error| format!("cannot count usage: {error}"))?;
-    let read_again = Box::new(move || {
-        let (mut config, text) = settings.clone().load()?;
-        limit_connections(&mut config);
-        Ok((config, text))
-    });
     let target = ReloadTarget { gateway: Arc::clone(&state), feed: feed.handle(), log: log.filter().clone() };
-    let reloader = Reloader::new(read_again, &config, text.clone(), target);
+    let reloader = Reloader::new(read_again(settings), &config, text.clone(), target);
     let on_request: ReloadConfiguration = Arc::new(move || Box::pin(reload::request(&reloads)));
     let admin = admin_api::open(&config, feed.handle(), on_request)?;
     let has_admin_api = admin.is_some();
@@ -120,6 +113,21 @@ pub(super) fn run(ServeOptions { settings, take_over }: ServeOptions) -> Result<
     let addresses = admin_address.into_iter().chain(console_announced).collect();
     let parts = RunningParts { server, commands, usage, console, hand_over, addresses, access_log };
     Ok(until_drained(move || parts.drain(kind), sender, &events))
+}
+
+/// Reads the configuration as at the start.
+fn read_again(settings: ConfigOptions) -> ReadConfig {
+    Box::new(move || {
+        let (mut config, text) = settings.clone().load()?;
+        limit_connections(&mut config);
+        Ok((config, text))
+    })
+}
+
+fn warn_without_name(config: &Config) {
+    if let Some(why) = config.unnamed_network() {
+        tracing::warn!("{why}");
+    }
 }
 
 /// Waits until the gateway is to stop, and tells the service manager meanwhile how it is.
